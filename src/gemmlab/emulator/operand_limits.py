@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from gemmlab.core.errors import CompileError
 from gemmlab.emulator.launch_layout import Launch
-from gemmlab.emulator.wgmma_registers import gmma_registers
 from gemmlab.sass.instruction import PT, RZ, UNRESOLVED, URZ, Instruction, Operand
+from gemmlab.sass.vector_registers import gmma_registers
 
 BARRIERS = 16
 _MOST = {"reg": RZ, "ureg": URZ, "pred": PT, "upred": PT, "barrier": BARRIERS - 1}

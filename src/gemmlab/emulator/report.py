@@ -16,8 +16,8 @@ from gemmlab.emulator.layout import LANES
 from gemmlab.emulator.machine import Outcome
 from gemmlab.emulator.memo import Memo
 from gemmlab.emulator.site_counters import kind_of, site_counters
-from gemmlab.emulator.wgmma_registers import OPCODES as GMMA
-from gemmlab.emulator.wgmma_registers import gmma_wavefronts
+from gemmlab.emulator.wgmma_wavefronts import gmma_wavefronts
+from gemmlab.sass.vector_registers import WARPGROUP_OPCODES
 
 _PATTERNS = frozenset({core.SHARED_LOAD, core.SHARED_STORE})
 """Kinds of instruction (`kind_of`) whose `SiteCounters.pattern` is reported; it is empty for all others."""
@@ -80,7 +80,7 @@ def _sites(image: Image, outcome: Outcome) -> tuple[SiteCounters, ...]:
         known = dict(zip(names, table[index].tolist(), strict=True))
         if not counted_here(instruction):
             known |= dict.fromkeys(_PAGE, 0)
-        if instruction.opcode in GMMA:
+        if instruction.opcode in WARPGROUP_OPCODES:
             known |= dict.fromkeys(("wavefronts", "wavefronts_ideal"), gmma_wavefronts(instruction, known["executed"]))
         pattern = _pattern(outcome.records[index]) if kind_of(instruction, known) in _PATTERNS else ()
         found[index] = site_counters(instruction, known, pattern)

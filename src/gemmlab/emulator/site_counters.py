@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from gemmlab.core import counters as core
 from gemmlab.core.counters import SiteCounters
-from gemmlab.emulator.wgmma_registers import OPCODES as GMMA
 from gemmlab.sass.instruction import Instruction
+from gemmlab.sass.vector_registers import WARPGROUP_OPCODES
 
 _SITES = {
     "LDS": core.SHARED_LOAD,
@@ -30,7 +30,7 @@ _SITES = {
     "TLD": core.TEXTURE_LOAD,
     "TEX": core.TEXTURE_LOAD,
     "BAR": core.BARRIER,
-    **dict.fromkeys(GMMA, core.MATRIX_OPERANDS),
+    **dict.fromkeys(WARPGROUP_OPCODES, core.MATRIX_OPERANDS),
 }
 _IN_SHARED = {"LD": core.SHARED_LOAD, "ST": core.SHARED_STORE, "ATOM": core.SHARED_ATOMIC}
 

@@ -1,7 +1,6 @@
 """Registers of warpgroup multiplications that are accessed while these are in flight, or written after the last fence.
 
-They are found after the run by an analysis of the machine code that ran, so that nothing is compared during the run. An
-instruction accesses the registers that it names, and a load of several words all that it writes.
+They are found after the run by an analysis of the machine code that ran, so that nothing is compared during the run.
 """
 
 from __future__ import annotations
@@ -9,16 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from gemmlab.emulator.wgmma_registers import LEFT, gmma_registers
 from gemmlab.sass.blocks import successors
-from gemmlab.sass.instruction import RZ, Instruction, SassFunction
+from gemmlab.sass.instruction import Instruction, SassFunction
+from gemmlab.sass.vector_registers import gmma_registers, registers_of
 
 OLDEST = 32
 """Largest number of groups closed since an issue that is counted; more count as this many."""
-_WITHOUT_RESULT = frozenset({
-    "BAR", "WARPSYNC", "NANOSLEEP", "BRX", "BRXU", "JMX", "RET", "CALL", "FCHK", "R2P",
-})  # fmt: skip
-"""Opcodes whose first register is not a result."""
 Ages = Mapping[int, int]
 """Index of a multiplication that may be in flight -> groups closed since its issue; 0 while its own group is open."""
 Writes = Mapping[int, int]
@@ -84,7 +79,7 @@ def _after(instruction: Instruction, place: int, state: _State) -> _State:
             return _State(state.ages, {})
         left = next((operand.value for operand in instruction.operands if operand.kind == "imm"), 0)
         return _State({site: age for site, age in state.ages.items() if age <= left}, state.writes)
-    written = dict.fromkeys(_written(instruction), place)
+    written = dict.fromkeys(registers_of(instruction)[1], place)
     return _State(state.ages, {**state.writes, **written}) if written else state
 
 
@@ -92,39 +87,14 @@ def _found(code: Sequence[Instruction], place: int, state: _State) -> Iterator[T
     instruction = code[place]
     spans = gmma_registers(instruction)
     if spans is None:
-        named, written = _named(instruction), _written(instruction)
+        read, written = registers_of(instruction)
     else:
-        named, written = {*spans[1]}, set()
+        read, written = frozenset(spans[1]), frozenset()
         late = [state.writes[register] for span in spans for register in span if register in state.writes]
         if late:
             yield Touch(max(late), place, fence=True)
     for site in state.ages:
-        target, left, *_ = gmma_registers(code[site]) or (range(0), range(0))
+        target, left, _addend = gmma_registers(code[site]) or (range(0), range(0), range(0))
         overlaps = spans is not None and spans[0] != target and set(spans[0]) & set(target)
-        if overlaps or not named.isdisjoint(target) or not written.isdisjoint({*target, *left}):
+        if overlaps or not (read | written).isdisjoint(target) or not written.isdisjoint(left):
             yield Touch(place, site)
-
-
-def _named(instruction: Instruction) -> set[int]:
-    """Return the vector registers that an instruction names."""
-    found = {operand.index for operand in instruction.operands if operand.kind == "reg"}
-    found |= {operand.base for operand in instruction.operands if operand.kind in {"mem", "const"}}
-    return found - {RZ}
-
-
-def _written(instruction: Instruction) -> set[int]:
-    """Return the vector registers that an instruction writes: its first operand after predicates, if a register.
-
-    A load of 64 or 128 bits writes the registers after that one too. Of other results in several registers only the
-    first is returned.
-    """
-    if instruction.opcode in _WITHOUT_RESULT or instruction.opcode.endswith(("SETP", "SETP2")):
-        return set()
-    for operand in instruction.operands:
-        if operand.kind == "reg":
-            loads = instruction.opcode.startswith("LD")
-            wide = LEFT if "128" in instruction.modifiers else 2 if "64" in instruction.modifiers else 1
-            return set(range(operand.index, operand.index + (wide if loads else 1))) - {RZ}
-        if operand.kind not in {"pred", "upred"}:
-            break
-    return set()

@@ -10,6 +10,7 @@ from itertools import chain
 
 from gemmlab.sass.blocks import successors
 from gemmlab.sass.instruction import PT, RZ, URZ, Instruction, Operand, SassFunction
+from gemmlab.sass.metrics import matrix_shape
 
 UNIFORM, PREDICATE, UNIFORM_PREDICATE = 256, 512, 520
 """Numbers of the first uniform register, predicate and uniform predicate; vector registers begin at cell 0.
@@ -44,7 +45,9 @@ _TOGETHER = frozenset({"SHFL", "VOTE", "VOTEU", "MATCH", "REDUX", "R2UR"})
 """Opcodes that exchange values between lanes."""
 _ANYWHERE = frozenset({"CALL", "RET", "BRX", "JMX", "BRXU", "JMXU", "JMP", "ENDCOLLECTIVE"})
 """Opcodes after which any instruction is assumed to follow: the target is in a register, or was set earlier."""
-_QUADS = frozenset({"HMMA", "IMMA", "DMMA", "LDSM", "TEX", "TLD", "TLD4"})
+_TEXTURES = frozenset({"TEX", "TLD", "TLD4", "TXD"})
+"""Opcodes whose first two register operands are results."""
+_QUADS = frozenset({"HMMA", "IMMA", "DMMA", "BMMA", "QMMA", "LDSM", "STSM", "TEX", "TLD", "TLD4"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +61,15 @@ class Use:
 def use_of(instruction: Instruction) -> Use:
     """Return the cells that an instruction reads and writes.
 
-    Both sets may have too many cells. They have too few only for some opcodes outside `CALCULATING`, such as HGMMA,
-    BMMA, STSM and TXD.
+    Both sets may have too many cells. Too few are only the uniform registers that bulk copies and tensor copies read,
+    which have no result.
     """
     operands = instruction.operands
     count = _width(instruction)
     reads = {cell for operand in operands for cell in _within(operand, count)}
     if instruction.predicate is not None:
         reads |= set(_within(instruction.predicate, 1))
-    writes = {cell for operand in _results(operands) for cell in _within(operand, count)}
+    writes = {cell for operand in _results(instruction) for cell in _within(operand, count)}
     if instruction.opcode in ("R2P", "P2R"):
         reads |= _PREDICATES
         writes |= _PREDICATES if instruction.opcode == "R2P" else frozenset()
@@ -136,12 +139,14 @@ def replaced(instruction: Instruction) -> frozenset[int]:
     return frozenset(_within(first, count)).difference(*(_within(other, _width(instruction)) for other in others))
 
 
-def _results(operands: Iterable[Operand]) -> Iterator[Operand]:
-    """Yield the result operands: leading predicates, a register or barrier after them, and predicates after that."""
-    registers = 0
-    for operand in operands:
-        if operand.kind in ("reg", "ureg", "barrier") and not registers:
-            registers = 1
+def _results(instruction: Instruction) -> Iterator[Operand]:
+    """Yield the result operands: leading predicates, a register or barrier after them (two registers for a texture),
+    and predicates after that.
+    """
+    registers = 2 if instruction.opcode in _TEXTURES else 1
+    for operand in instruction.operands:
+        if operand.kind in ("reg", "ureg", "barrier") and registers:
+            registers -= 1
         elif operand.kind not in ("pred", "upred"):
             return
         yield operand
@@ -165,16 +170,17 @@ def _within(operand: Operand, count: int) -> Iterator[int]:
 
 
 def _width(instruction: Instruction) -> int:
-    """Return an upper bound on the number of registers that an operand of the instruction occupies.
-
-    It is too low for the opcodes that `use_of` excepts.
-    """
+    """Return an upper bound on the number of registers that an operand of the instruction occupies."""
     names = instruction.modifiers
+    if instruction.opcode.endswith("GMMA"):
+        return max(4, matrix_shape(instruction)[1] // 2)
+    if instruction.opcode == "TXD":
+        return 8
     if instruction.opcode in _QUADS or any("128" in name for name in names):
         return 4
     # IMAD.HI adds its product of 64 bits to a pair.
     wide = any("64" in name or name in ("WIDE", "HI") for name in names)
-    wide |= instruction.opcode in ("RET", "CALL", "BRX", "BRXU", "CS2R")
+    wide |= instruction.opcode in ("RET", "CALL", "BRX", "BRXU", "JMX", "JMXU", "CS2R", "LEPC", "CLMAD")
     return 2 if wide or instruction.opcode.startswith("D") else 1
 
 

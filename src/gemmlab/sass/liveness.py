@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from gemmlab.sass.blocks import successors
 from gemmlab.sass.instruction import STACK_POINTER, Instruction, SassFunction
-from gemmlab.sass.widths import registers_of
+from gemmlab.sass.vector_registers import registers_of
 
 _NOTHING = (0, 0)
 

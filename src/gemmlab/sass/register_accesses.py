@@ -8,7 +8,7 @@ instruction. Registers are numbered as cells, as in `sass.cells`.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -16,7 +16,7 @@ from typing import Literal
 from gemmlab.core.errors import UsageError
 from gemmlab.sass.cells import PREDICATE, UNIFORM, UNIFORM_PREDICATE
 from gemmlab.sass.instruction import PT, RZ, URZ, Instruction, Operand
-from gemmlab.sass.widths import VECTORS
+from gemmlab.sass.metrics import matrix_shape
 
 Part = Literal["guard", "value", "base", "ubase", "desc", "all"]
 """Role of the accessed cells: guard, operand itself, register of its address or descriptor, or all predicates."""
@@ -34,6 +34,15 @@ _TEXTURES = frozenset({"TEX", "TLD", "TLD4", "TXD"})
 """Opcodes of texture accesses with two results, which share the components of a mask."""
 _SURFACES = frozenset({"SULD", "SUST", "SUATOM", "SURED"})
 """Opcodes of surface accesses, whose address is a register for each coordinate."""
+_MATRIX = frozenset({"HMMA", "IMMA", "DMMA", "BMMA", "QMMA"})
+"""Opcodes of a warp's matrix multiplications."""
+_ATOMICS = frozenset({"ATOM", "ATOMG", "ATOMS"})
+_LONG_INTEGERS = frozenset({"U64", "S64"})
+_DATA_WIDTHS = {
+    "128": 4, **dict.fromkeys(("64", "F64", *_LONG_INTEGERS), 2), "F32x2": 2, "F32x4": 4, "F16x4": 2, "F16x8": 4,
+    "BF16x4": 2, "BF16x8": 4,
+}  # fmt: skip
+"""Modifier of a store or an atomic operation -> number of registers of the value."""
 _EXTENTS = {"1D": 1, "2D": 2, "3D": 3, "CUBE": 3}
 """Shape of a texture or surface -> number of its coordinates, without that of an array."""
 ASYNCHRONOUS = frozenset({
@@ -75,8 +84,7 @@ class Accesses:
 def accesses_of(instruction: Instruction) -> Accesses:
     """Return the exact accesses of an instruction.
 
-    Raises `UnknownAccessError` for the opcodes in `ASYNCHRONOUS`, for a matrix instruction of unknown shape, and for
-    BMMA.
+    Raises `UnknownAccessError` for the opcodes in `ASYNCHRONOUS`, and for a matrix instruction of unknown shape.
     """
     opcode, operands = instruction.opcode, instruction.operands
     if opcode in ASYNCHRONOUS:
@@ -88,7 +96,7 @@ def accesses_of(instruction: Instruction) -> Accesses:
         reads += _cells(instruction.predicate, 1, -1, "guard")
     source = 0
     for position, operand in enumerate(operands):
-        if position < results:
+        if position < results and operand.kind in FIRST_CELL:
             width = _result_width(instruction, position) if operand.kind in ("reg", "ureg") else 1
             writes += _cells(operand, width, position, "value")
         elif operand.kind in ("mem", "const"):
@@ -142,29 +150,28 @@ def _predicates_from(operands: Sequence[Operand], start: int) -> int:
 def _result_width(instruction: Instruction, position: int) -> int:
     """Return the number of registers that a result occupies; `position` is its place among the operands."""
     names, opcode = instruction.modifiers, instruction.opcode
-    if opcode in ("HMMA", "IMMA", "DMMA", "BMMA"):
+    if opcode in _MATRIX:
         return _matrix_widths(instruction)[0]
     if opcode == "LDSM":
-        return int(names[-1]) if names and names[-1] in ("2", "4") else 1
-    if opcode in ("F2F", "F2I", "I2F", "FRND"):
-        # The first type is the result's for F2F and F2I, and the source's for I2F.
-        kinds = [name for name in names if re.fullmatch(r"[FSU]?\d+|F16|F32|F64|[US]64", name)]
-        wide = "F64" if opcode in ("I2F", "FRND") else None
-        if wide:
-            return 2 if wide in kinds else 1
-        return 2 if kinds and kinds[0] in ("F64", "U64", "S64") else 1
+        return _matrices(names)
+    if opcode == "F2F":
+        return 2 if _float_types(names)[:1] == ["F64"] else 1
+    if opcode == "F2I":
+        return 2 if _LONG_INTEGERS & set(names) else 1
+    if opcode in ("I2F", "FRND"):
+        return 2 if "F64" in names else 1
     if opcode in _TEXTURES:
         components = _texture_mask(instruction).bit_count()
         second = next(n for n, one in enumerate(instruction.operands) if one.kind == "reg") + 1
         return min(2, components) if position == second else components - 2
     if opcode == "CS2R":
         return 1 if "32" in names else 2
-    if opcode in ("DADD", "DMUL", "DFMA", "DMNMX"):
+    if opcode in ("DADD", "DMUL", "DFMA", "DMNMX", "CLMAD", "LEPC"):
         return 2
     if opcode in ("SHF", "USHF", "LEA", "ULEA", "ISETP"):
         return 1
-    if opcode in ("ATOM", "ATOMG") and (vector := _vector_width(names)):
-        return vector
+    if opcode in _ATOMICS:
+        return _data_width(names)
     if "WIDE" in names:
         return 2
     if "128" in names:
@@ -203,18 +210,21 @@ def _source_width(instruction: Instruction, source: int) -> int:
     names, opcode = instruction.modifiers, instruction.opcode
     if opcode in _TEXTURES:
         return _texture_words(instruction, source)
-    if opcode in ("HMMA", "IMMA", "DMMA", "BMMA"):
+    if opcode in _MATRIX:
         return _matrix_widths(instruction)[1 + min(source, 2)] if source < 3 else 1
-    if opcode in ("STG", "STS", "STL", "ST", "ATOM", "ATOMG", "ATOMS", "RED", "REDG", "SUST", "SUATOM", "SURED"):
-        return 4 if "128" in names else 2 if "64" in names else _vector_width(names) or 1
+    if opcode in ("STG", "STS", "STL", "ST", *_ATOMICS, "RED", "REDG", "SUST", "SUATOM", "SURED"):
+        return _data_width(names)
+    if opcode == "STSM":
+        return _matrices(names)
+    if opcode == "MATCH":
+        return 2 if "U64" in names else 1
     if opcode in ("F2F", "F2I", "I2F", "FRND"):
         if opcode == "I2F":
-            return 2 if {"U64", "S64"} & set(names) else 1
+            return 2 if _LONG_INTEGERS & set(names) else 1
         if opcode == "F2F":
-            kinds = [name for name in names if name in ("F16", "F32", "F64", "BF16")]
-            return 2 if len(kinds) > 1 and kinds[1] == "F64" else 1
+            return 2 if _float_types(names)[1:] == ["F64"] else 1
         return 2 if "F64" in names else 1
-    if opcode in ("DADD", "DMUL", "DFMA", "DSETP", "DMNMX"):
+    if opcode in ("DADD", "DMUL", "DFMA", "DSETP", "DMNMX", "CLMAD"):
         return 2
     if opcode in ("RET", "CALL", "BRX", "JMX", "BRXU", "JMXU"):
         return 2
@@ -227,45 +237,55 @@ def _source_width(instruction: Instruction, source: int) -> int:
     return 1
 
 
-def _vector_width(names: Collection[str]) -> int:
-    """Return the registers of the vector that an atomic operation's type names; 0 if it names none."""
-    return next((VECTORS[name] for name in names if name in VECTORS), 0)
+def _data_width(names: Iterable[str]) -> int:
+    """Return the number of registers of the value that a store or an atomic operation with these modifiers takes."""
+    return next((_DATA_WIDTHS[name] for name in names if name in _DATA_WIDTHS), 1)
+
+
+def _float_types(names: Iterable[str]) -> list[str]:
+    """Return the types that F2F names: the result's, then the source's."""
+    return [name for name in names if name in ("F16", "F32", "F64", "BF16")]
+
+
+def _matrices(names: Sequence[str]) -> int:
+    """Return the number of matrices of 8 x 8 that LDSM or STSM moves, each in one register of a lane."""
+    return int(names[-1]) if names and names[-1] in ("2", "4") else 1
 
 
 def _matrix_widths(instruction: Instruction) -> tuple[int, int, int, int]:
     """Return how many 32-bit registers D, A, B and C of a warp's matrix multiplication take in each lane.
 
-    Raises `UnknownAccessError` if the shape or the type is not known.
+    Raises `UnknownAccessError` if the shape is not known.
     """
-    names, opcode = instruction.modifiers, instruction.opcode
-    shape = next((name for name in names if name[0].isdigit()), "")
-    m, n, k = {
-        "8x8x4": (8, 8, 4), "16x8x4": (16, 8, 4), "16x8x8": (16, 8, 8), "16x8x16": (16, 8, 16),
-        "884": (8, 8, 4), "1684": (16, 8, 4), "1688": (16, 8, 8), "16816": (16, 8, 16), "16832": (16, 8, 32),
-        "16864": (16, 8, 64), "8816": (8, 8, 16), "8832": (8, 8, 32),
-    }.get(shape, (0, 0, 0))  # fmt: skip
-    if not m:
-        raise UnknownAccessError(f"{instruction.text!r} at {instruction.address:#06x}: unknown matrix shape {shape!r}")
-    if opcode == "DMMA":
-        bits, out = 64, 64
-    elif opcode == "HMMA":
-        bits = 32 if "TF32" in names else 16
-        out = 32 if "F32" in names else 16
-    elif opcode == "IMMA":
-        bits, out = (4 if any(name in ("S4", "U4") for name in names) else 8), 32
-    else:
-        raise UnknownAccessError(f"{instruction.text!r} at {instruction.address:#06x}: unknown matrix type")
+    names = instruction.modifiers
+    m, n, k = matrix_shape(instruction)
+    if not m * n * k:
+        raise UnknownAccessError(f"{instruction.text!r} at {instruction.address:#06x}: unknown matrix shape")
+    floats = 32 if "F32" in names else 16
+    match instruction.opcode:
+        case "DMMA":
+            bits, out = 64, 64
+        case "IMMA":
+            bits, out = (4 if any(name in ("S4", "U4") for name in names) else 8), 32
+        case "BMMA":
+            bits, out = 1, 32
+        case "QMMA":
+            bits, out = 8, floats
+        case _:
+            bits, out = (32 if "TF32" in names else 16), floats
+    stored = k // 2 if "SP" in names else k
     a, b, d = (
-        max(1, rows * columns * size // 1024) for rows, columns, size in ((m, k, bits), (k, n, bits), (m, n, out))
+        max(1, rows * columns * size // 1024) for rows, columns, size in ((m, stored, bits), (k, n, bits), (m, n, out))
     )
     return d, a, b, d
 
 
 def _address(instruction: Instruction, operand: Operand, position: int) -> Iterator[Access]:
-    generic = instruction.opcode in ("LDG", "STG", "ATOMG", "REDG", "RED", "LD", "ST", "ATOM", "CCTL")
+    generic = instruction.opcode in ("LDG", "STG", "ATOMG", "REDG", "RED", "LD", "ST", "ATOM", "CCTL", "QSPC")
     generic |= instruction.opcode == "LDGSTS" and position > 0
     if operand.base != RZ:
-        wide = "64" in operand.suffix or re.search(r"R\d+\.64", operand.text) is not None
+        # The text of some instructions, and of all before sm_80, does not say that an address is a pair.
+        wide = "64" in operand.suffix or (generic and operand.ubase == URZ and "U32" not in operand.suffix)
         count = _surface_words(instruction) if instruction.opcode in _SURFACES else 2 if wide else 1
         yield Access(operand.base, count, position, "base")
     if operand.ubase != URZ:

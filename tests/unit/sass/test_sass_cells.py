@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from gemmlab.emulator.form import UnsupportedError
-from gemmlab.sass.cells import CALCULATING, PREDICATE, UNIFORM, UNIFORM_PREDICATE, deciding, replaced, use_of
+from gemmlab.sass.cells import CALCULATING, PREDICATE, UNIFORM, UNIFORM_PREDICATE, Use, deciding, replaced, use_of
 from gemmlab.sass.instruction import Instruction
+from gemmlab.sass.register_accesses import ASYNCHRONOUS, accesses_of
 from support.isa_harness import REGISTERS, Rig, program
 from support.sass_corpus import everything
 
@@ -54,16 +55,56 @@ def test_nothing_else_is_written_and_nothing_else_counts() -> None:
         after = state(rig)
         changed = {cell for cell in after if after[cell] != before[cell]}
         assert changed <= use.writes, instruction.text
+        exact = _exact(instruction)
+        assert changed <= exact.writes, instruction.text
         # The same again, with other values in whatever it is said not to read, or to replace.
         kept = use.reads - replaced(instruction) if instruction.opcode in CALCULATING else use.reads
-        for cell in kept:
-            _put(rig, cell, before[cell])
-        scramble(rig, rng, kept)
-        rig.execute(instruction)
-        again = state(rig)
-        assert {cell: again[cell] for cell in changed} == {cell: after[cell] for cell in changed}, instruction.text
+        # A guarded instruction may leave its result, and others leave a part of it.
+        for cells in (kept, exact.reads | (exact.writes - replaced(instruction))):
+            for cell in cells:
+                _put(rig, cell, before[cell])
+            scramble(rig, rng, cells)
+            rig.execute(instruction)
+            again = state(rig)
+            assert {cell: again[cell] for cell in changed} == {cell: after[cell] for cell in changed}, instruction.text
         tried += 1
     assert tried > 300
+
+
+def _exact(instruction: Instruction) -> Use:
+    accesses = accesses_of(instruction)
+    reads, writes = ({cell for one in part for cell in one.cells} for part in (accesses.reads, accesses.writes))
+    return Use(frozenset(reads), frozenset(writes))
+
+
+def test_no_cell_is_missing_that_is_known_to_be_accessed() -> None:
+    tried = 0
+    for _arch, _where, instruction in everything():
+        if instruction.opcode not in ASYNCHRONOUS:
+            use, exact = use_of(instruction), _exact(instruction)
+            assert exact.reads <= use.reads, instruction.text
+            assert exact.writes <= use.writes, instruction.text
+            tried += 1
+    assert tried > 10_000
+
+
+@pytest.mark.parametrize(
+    ("line", "reads", "writes"),
+    [
+        ("HGMMA.64x256x8.F32.TF32 R24, R8, gdesc[UR4], R24, gsb0", {8, 11, 24, 151}, {24, 151}),
+        ("IGMMA.64x16x32.S8.S8 R24, gdesc[UR4], R24, gsb0", {24, 31}, {24, 31}),
+        ("STSM.16.M88.4 [R2], R4", {2, 4, 7}, set()),
+        ("BMMA.168256.AND.POPC R12, R4.ROW, R8.COL, RZ", {4, 7, 8, 9}, {12, 15}),
+        ("QMMA.16832.F32.E4M3.E5M2 R8, R4.ROW, R12.COL, R8", {4, 7, 12, 13, 8, 11}, {8, 11}),
+        ("TEX R2, R4, R6, UR4, 0x0, 2D", {6, 7}, {2, 3, 4, 5}),
+        ("TXD R2, R4, R6, R8, UR4, 0x0, 2D", {6, 7, 8, 11}, {2, 3, 4, 5}),
+        ("LEPC R2", set(), {2, 3}),
+    ],
+)
+def test_operands_of_many_registers(line: str, reads: set[int], writes: set[int]) -> None:
+    use = use_of(program(line)[0])
+    assert reads <= use.reads
+    assert writes <= use.writes
 
 
 def _put(rig: Rig, cell: int, data: bytes) -> None:

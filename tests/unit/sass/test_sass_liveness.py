@@ -11,7 +11,7 @@ import pytest
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.sass.liveness import live_registers
 from gemmlab.sass.parse import parse
-from gemmlab.sass.widths import registers_of
+from gemmlab.sass.vector_registers import registers_of
 from gemmlab.toolchain import build_cuda, nvdisasm
 from support.cuda_source import needs_compiler
 from support.sass_corpus import written
@@ -68,6 +68,27 @@ def test_a_predicated_call_ends_nothing() -> None:
         ("LDSM.16.M88.4 R4, [R2]", {2}, {4, 5, 6, 7}),
         ("ISETP.GE.AND P0, PT, R0, R1, PT", {0, 1}, set()),
         ("HGMMA.64x16x8.F32.TF32 R24, gdesc[UR8], R24, gsb0", set(range(24, 32)), set(range(24, 32))),
+        ("HGMMA.64x16x8.F32.TF32 R24, R4, gdesc[UR8], RZ, !UPT", {4, 5, 6, 7}, set(range(24, 32))),
+        ("HGMMA.64x16x16.F16 R24, gdesc[UR8], R24, gsb0", {24, 25, 26, 27}, {24, 25, 26, 27}),
+        ("IGMMA.64x16x32.S8.S8 R24, gdesc[UR8], R24, gsb0", set(range(24, 32)), set(range(24, 32))),
+        ("BMMA.168256.AND.POPC R12, R4.ROW, R8.COL, RZ", {4, 5, 6, 7, 8, 9}, {12, 13, 14, 15}),
+        ("BMMA.88128.AND.POPC R12, R4.ROW, R8.COL, R12", {4, 8, 12, 13}, {12, 13}),
+        ("QMMA.16832.F32.E4M3.E5M2 R8, R4.ROW, R12.COL, R8", {*range(4, 14)}, {8, 9, 10, 11}),
+        ("HMMA.SP.16832.F32 R8, R4, R12, R8, R3, 0x0", {3, *range(4, 16)}, {8, 9, 10, 11}),
+        ("STSM.16.M88.4 [R2], R4", {2, 4, 5, 6, 7}, set()),
+        ("I2F.U64.RP R3, R4", {4, 5}, {3}),
+        ("I2F.F64.U64 R2, R4", {4, 5}, {2, 3}),
+        ("F2I.F64.FLOOR R3, R4", {4, 5}, {3}),
+        ("F2I.U64.TRUNC R2, R4", {4}, {2, 3}),
+        ("VOTE.ANY R3, PT, PT", set(), {3}),
+        ("MATCH.ANY.U64 R3, R4", {4, 5}, {3}),
+        ("ATOMG.E.ADD.F64.RN.STRONG.GPU PT, R2, desc[UR4][R4.64], R6", {4, 5, 6, 7}, {2, 3}),
+        ("ATOMG.E.CAS.64.STRONG.GPU PT, R4, [R8], R10, R12", set(range(8, 14)), {4, 5}),
+        ("ATOMS.POPC.INC.32 RZ, [R4]", {4}, set()),
+        ("LDG.E.SYS R2, [R4]", {4, 5}, {2}),
+        ("LDG.E R2, [R4.U32+UR6]", {4}, {2}),
+        ("SYNCS.ARRIVE.TRANS64.A1T0 R2, [R4+URZ], RZ", {4}, {2, 3}),
+        ("STAS.64 [R2.64], R4", {2, 4}, set()),
     ],
 )
 def test_widths_of_operands(line: str, reads: set[int], writes: set[int]) -> None:

@@ -19,7 +19,7 @@ from gemmlab.sass import metrics
 from gemmlab.sass.banks import bank_reads
 from gemmlab.sass.instruction import Instruction
 from gemmlab.sass.pipes import pipe
-from gemmlab.sass.widths import registers_of
+from gemmlab.sass.vector_registers import registers_of
 
 NONE = 7
 """Number in control codes that stands for no dependency barrier."""

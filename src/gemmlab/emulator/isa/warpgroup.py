@@ -11,9 +11,9 @@ from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.layout import LANES, Block, Status, Warp
 from gemmlab.emulator.wgmma_flight import ISSUE, TOO_FEW, WAIT
 from gemmlab.emulator.wgmma_layout import FORMATS, OPERAND_BYTES, SUMS, WARPGROUP, Flight, Shape
-from gemmlab.emulator.wgmma_registers import SIZE
 from gemmlab.ir.types import I32, I64, VOID
 from gemmlab.ir.values import Value
+from gemmlab.sass.vector_registers import SIZE
 
 _INPUTS = {"HGMMA": ("BF16", "TF32"), "QGMMA": ("E4M3", "E5M2"), "IGMMA": ("S8", "U8")}
 _SUFFIXES = {

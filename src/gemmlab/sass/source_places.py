@@ -63,40 +63,48 @@ def with_call_sites(
 ) -> Iterator[Hazard]:
     """Yield the hazards with the kernel's lines that call the lines of each hazard and of its mentions.
 
-    The fields are `called_from` and `other_called_from`, whose present values stay in a hazard and not in its mentions.
-    `called_text` and `other_called_text` are replaced: by the calling line's text for inline PTX, else by `""`. Equal
-    mentions become one. Lines of the kernel itself need no caller. No caller is known if the artifact has no
-    disassembly or line tables. `texts` has sources by the file names in the hazards; any other file is read.
+    The fields are `called_from` and `other_called_from`, and for inline PTX `called_text` and `other_called_text`.
+    Their present values stay in a hazard and not in its mentions. Equal mentions become one. Lines of the kernel itself
+    need no caller. No caller is known if the artifact has no disassembly or line tables. `texts` has sources by the
+    file names in the hazards; any other file is read.
     """
     found = tuple(hazards)
     chains: dict[int, tuple[SourceLine, ...]] = {}
+    stated: dict[tuple[SourceLine, str], tuple[SourceLine, ...]] = {}
+    if any(hazard.called_from or hazard.other_called_from for hazard in found):
+        places = {chain for chain in ptx_places(artifact.texts.get("ptx", "")) if len(chain) > 1}
+        stated = {(chain[0], call_site(chain)): chain for chain in places}
     if any(hazard.instruction >= 0 for hazard in found) and "sass" in artifact.texts:
         with suppress(UsageError, RecordError, KeyError):
             chains = _inlined(artifact, parse(artifact.texts["sass"])[artifact.entry])
 
-    def caller(address: int, file: str, line: int, text: str) -> tuple[str, str]:
+    def caller(address: int, file: str, line: int, text: str, site: str = "", site_text: str = "") -> tuple[str, str]:
         """Return (calls in the kernel's own file that lead to a line, source text of the innermost of them).
 
-        The text is empty unless the line is inline PTX. Both are empty if no call leads to the line.
+        `site` and `site_text` are what is already known of these. The text is empty unless the line is inline PTX. Both
+        are empty if no call leads to the line.
         """
-        chain = chains.get(address, ())
-        site = _unless(call_site(chain), file, line) if chain else ""
-        if not site or not is_inline_ptx(text):
-            return site, ""
+        chain = stated.get(((file, line), site), ()) if site else chains.get(address, ())
+        site = site or (_unless(call_site(chain), file, line) if chain else "")
+        if site_text or not site or not chain or not is_inline_ptx(text):
+            return site, site_text
         own = next(place for place in chain[1:] if place[0] == chain[-1][0])
         return site, line_text(*own, texts)
 
     for hazard in found:
-        called, called_text = caller(hazard.instruction, hazard.file, hazard.line, hazard.text)
-        other_file = hazard.other_file or hazard.file
-        other, other_text = caller(hazard.other_instruction, other_file, hazard.other_line, hazard.other_text)
+        called, called_text = caller(
+            hazard.instruction, hazard.file, hazard.line, hazard.text, hazard.called_from, hazard.called_text
+        )
+        other, other_text = caller(
+            hazard.other_instruction, hazard.other_file or hazard.file, hazard.other_line, hazard.other_text,
+            hazard.other_called_from, hazard.other_called_text,
+        )  # fmt: skip
         mentions = []
         for each in hazard.mentions:
             site, site_text = caller(each.instruction, each.file, each.line, each.text)
             mentions.append(replace(each, called_from=site, called_text=site_text))
         yield replace(
-            hazard, called_from=hazard.called_from or called, called_text=called_text,
-            other_called_from=hazard.other_called_from or other, other_called_text=other_text,
+            hazard, called_from=called, called_text=called_text, other_called_from=other, other_called_text=other_text,
             mentions=tuple(dict.fromkeys(mentions)),
         )  # fmt: skip
 

@@ -57,6 +57,8 @@ def test_a_group_that_nothing_closes_is_reported_though_ptxas_closed_it() -> Non
     assert "no wgmma.commit_group between" in found.message
     assert found.called_from == f"wgmma_groups.cu:{line_of('waits for nothing')}"
     assert found.other_called_from == f"wgmma_groups.cu:{line_of('never committed')}"
+    assert found.called_text.endswith("// waits for nothing")
+    assert found.other_called_text.endswith("// never committed")
 
 
 def test_a_wait_that_leaves_too_many_groups_is_named() -> None:

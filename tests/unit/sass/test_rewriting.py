@@ -22,7 +22,7 @@ from gemmlab.sass.rewriting.compiled_loop import CompiledLoop, compiled_loops
 from gemmlab.sass.rewriting.placement import placed
 from gemmlab.sass.rewriting.register_cells import registers
 from gemmlab.sass.rewriting.register_plan import LIMIT, planned
-from gemmlab.sass.rewriting.temporaries import Named, named
+from gemmlab.sass.rewriting.temporaries import Named, named, twins_of
 from gemmlab.sass.rewriting.variant import FASTEST
 from gemmlab.sass.rewriting.written_loop import rewritten, written
 from gemmlab.toolchain.cubin import read_cubin
@@ -147,6 +147,24 @@ def test_temporaries_share_registers_only_where_too_few_are_free() -> None:
     late = listing("IMAD R4, R8, 0x14, RZ", "STS [R4], R9", "IMAD R6, R8, 0x18, RZ", "IADD3 R9, R9, R6, RZ")
     with pytest.raises(UsageError, match="no register is left for R6"):
         places([20], late.instructions)
+
+
+@pytest.mark.parametrize(
+    ("line", "twins"),
+    [
+        ("LDG.E R2, desc[UR4][R8.64]", True),
+        # The copy keeps the address of which the source goes on.
+        ("IADD3 R4, R4, 0x10, RZ", False),
+        ("IMAD.WIDE R4, R6, 0x10, R4", False),
+        # The copy gets a value of its own.
+        ("@P0 IADD3 R9, R9, 0x1, RZ", False),
+        ("MOV R8, R4", False),
+    ],
+)
+def test_a_copy_is_its_source_only_if_neither_is_written(line: str, twins: bool) -> None:
+    code = listing("MOV R8, R4", line, "MOV R9, R5", "STS [R7], R8")
+    expected = {8: 4, 9: 5} if twins else {}
+    assert twins_of(code.instructions, frozenset({4, 5, 6, 7})) == expected
 
 
 @pytest.mark.slow

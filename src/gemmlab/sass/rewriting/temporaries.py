@@ -125,7 +125,8 @@ def _shares(found: Sequence[Named], values: Iterable[int]) -> list[list[int]]:
 def twins_of(instructions: Sequence[Instruction], permanent: frozenset[int]) -> dict[int, int]:
     """Return (copy -> source) of MOVs from permanent registers to temporaries.
 
-    The result is empty unless all of them together copy whole pairs of registers to whole pairs.
+    The result is empty unless all of them together copy whole pairs of registers to whole pairs, nothing else writes
+    the copies, and nothing writes the sources: then each copy is its source at every read.
     """
     found = {
         one.operands[0].index: one.operands[1].index
@@ -133,8 +134,10 @@ def twins_of(instructions: Sequence[Instruction], permanent: frozenset[int]) -> 
         if one.opcode == "MOV" and one.predicate is None and one.operands[1].kind == "reg"
         and one.operands[1].index in permanent and one.operands[0].index not in permanent
     }  # fmt: skip
+    writes = [register for one in instructions for register in registers(one, writes=True)]
     paired = all(found.get(copy ^ 1) == source ^ 1 and copy % 2 == source % 2 for copy, source in found.items())
-    return found if paired else {}
+    constant = all(writes.count(copy) == 1 and source not in writes for copy, source in found.items())
+    return found if paired and constant else {}
 
 
 def _pairs(instruction: Instruction) -> Iterable[int]:

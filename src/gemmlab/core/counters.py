@@ -251,7 +251,7 @@ def merge(observations: Sequence[Observation]) -> Observation:
     names = dict.fromkeys(counters.kernel for counters in all_counters)
     counters = Counters(" + ".join(names), all_counters[0].origin, tuple(sites.values()), extra)
     hazards = tuple(hazard for observation in observations for hazard in observation.hazards)
-    return Observation(counters, hazards, any(observation.stopped for observation in observations))
+    return Observation(counters, hazards, stopped=any(observation.stopped for observation in observations))
 
 
 _MEMORY_KINDS = (

@@ -167,8 +167,7 @@ class EmulatedDevice(DeviceIdentity):
     def observe(
         self, loaded: EmulatedLoaded, launch: Launch, *, races: bool = False, filling: int | None = None
     ) -> Observation:
-        """Run once, and return counters and hazards. A hazard ends the run if the kernel cannot go on
-        (`Observation.stopped`).
+        """Run once, and return counters and hazards. If a hazard ends the run, `Observation.stopped` says so.
 
         `races` also detects races in global memory, which takes several times as long and 64 bytes for each word, or
         for each narrower element that the code accesses. `filling` is the byte that unwritten memory reads as. The

@@ -50,7 +50,7 @@ def observe(image: Image, geometry: Geometry, outcome: Outcome, origin: str) -> 
         retried = outcome.records[:, Insn.RETRIED : Insn.RETRIED + 8].copy().view(np.int64)
         extra[RETRIED] = Metric(int(retried.sum()))
     counters = Counters(image.function.name, origin, sites, extra)
-    return Observation(counters, tuple(hazards(image, geometry, outcome)), bool(outcome.stopped))
+    return Observation(counters, tuple(hazards(image, geometry, outcome)), stopped=bool(outcome.stopped))
 
 
 def _threads_on(image: Image, outcome: Outcome) -> dict[str, Metric]:

@@ -71,8 +71,9 @@ def test_opcodes_are_found_by_base_and_modifiers() -> None:
 
 def test_launches_of_one_kernel_add_up_site_by_site() -> None:
     hazard = Hazard("race", "k", (0, 0, 0), (1, 0, 0), 4)
-    merged = merge([Observation(COUNTERS, stopped=True), Observation(COUNTERS, (hazard,))])
+    merged = merge([Observation(COUNTERS), Observation(COUNTERS, (hazard,), stopped=True)])
     assert merged.stopped
+    assert not merge([Observation(COUNTERS, (hazard,))] * 2).stopped
     assert merged.counters.kernel == "k"
     assert [site.executed for site in merged.counters.sites] == [8, 2, 20, 200, 16]
     assert merged.counters.of_kind(SHARED_LOAD)[0].wavefronts_excessive == 80

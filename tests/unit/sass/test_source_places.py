@@ -9,8 +9,8 @@ from gemmlab.core.program import Artifact
 from gemmlab.sass.source_places import with_call_sites
 
 TEXTS = {
-    "/own/mine.cu": "\n".join(["", "first();", "second();", ""]),
-    "/own/wait.cuh": "\n".join(["void wait() {", 'asm volatile("wait;");', "done();", "}"]),
+    "/own/mine.cu": "\nfirst();\nsecond();\n",
+    "/own/wait.cuh": 'void wait() {\nasm volatile("wait;");\ndone();\n}',
 }
 PTX = """.visible .entry f()
 {

@@ -35,8 +35,10 @@ BARRIER = "barrier"
 SHARED_KINDS = (SHARED_LOAD, SHARED_STORE, SHARED_ATOMIC, ASYNC_COPY)
 GLOBAL_KINDS = (GLOBAL_LOAD, GLOBAL_STORE, GLOBAL_ATOMIC, ASYNC_COPY)
 THREADS_ON, THREADS_ON_BY_SITE = "smsp__thread_inst_executed_pred_on.sum", "thread_inst_executed_true"
-EXTRA = (THREADS_ON, THREADS_ON_BY_SITE)
-"""Nsight Compute's names of totals that are no sums over instructions; `Counters.extra` may have others, too."""
+WAITS_REPEATED = "mbarrier_waits_repeated.sum"
+"""Name of the number of executions that only repeated a wait for an mbarrier; no other count includes them."""
+EXTRA = (THREADS_ON, THREADS_ON_BY_SITE, WAITS_REPEATED)
+"""Names of totals that are no sums over instructions, and that the emulator always has in `Counters.extra`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,6 @@ from gemmlab.sass.vector_registers import WARPGROUP_OPCODES
 
 _PATTERNS = frozenset({core.SHARED_LOAD, core.SHARED_STORE})
 """Kinds of instruction (`kind_of`) whose `SiteCounters.pattern` is reported; it is empty for all others."""
-RETRIED = "mbarrier_waits_repeated.sum"
-"""Name of the number of executions that only repeated a wait for an mbarrier; no other count includes them."""
 BRANCHES = frozenset({"BRA", "JMP"})
 _COUNTED = {
     "executed": Insn.EXECUTED,
@@ -45,10 +43,8 @@ _PAGE = {
 def observe(image: Image, geometry: Geometry, outcome: Outcome, origin: str) -> Observation:
     """Return the counters and hazards of one launch; `origin` is as in `Counters`."""
     sites = _sites(image, outcome)
-    extra = _threads_on(image, outcome)
-    if geometry.asynchronous:
-        retried = outcome.records[:, Insn.RETRIED : Insn.RETRIED + 8].copy().view(np.int64)
-        extra[RETRIED] = Metric(int(retried.sum()))
+    retried = outcome.records[:, Insn.RETRIED : Insn.RETRIED + 8].copy().view(np.int64)
+    extra = {**_threads_on(image, outcome), core.WAITS_REPEATED: Metric(int(retried.sum()))}
     counters = Counters(image.function.name, origin, sites, extra)
     return Observation(counters, tuple(hazards(image, geometry, outcome)), stopped=bool(outcome.stopped))
 

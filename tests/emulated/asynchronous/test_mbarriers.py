@@ -10,8 +10,8 @@ pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
 from async_runs import HERE, outputs, ran
 
 from gemmlab import launch
+from gemmlab.core.counters import WAITS_REPEATED
 from gemmlab.emulator.asynchronous.engine import LANDING
-from gemmlab.emulator.report import RETRIED
 
 f32, u32 = np.float32, np.uint32
 NUMBERS = np.random.default_rng(5).uniform(-1, 1, 64 * 9).astype(f32)
@@ -72,4 +72,4 @@ def test_waits_that_were_tried_again_are_counted_apart() -> None:
     tests = sum(site.executed for site in counters.sites if "PHASECHK" in site.opcode)
     # Two warps wait for nine full stages, one for nine empty ones; the first of these are free at once.
     assert tests == 27
-    assert counters.extra[RETRIED].value > 0
+    assert counters.extra[WAITS_REPEATED].value > 0

@@ -14,6 +14,7 @@ from async_probes import AsyncProbe, async_probes
 from async_record import again
 from repeated_waits import RepeatedWaits, repeated_waits
 
+from gemmlab.core.counters import WAITS_REPEATED
 from gemmlab.launching import Launched
 from gemmlab.observe.ncu_report import METRICS
 from gemmlab.sass.parse import parse
@@ -95,7 +96,7 @@ def test_what_runs_only_after_a_failed_wait_never_runs_on_the_emulator(probe: As
     assert again_sites
     assert not [site.text for site in again_sites if site.executed]
     assert not {site.base_opcode for site in again_sites} - {"SYNCS", "BRA", "YIELD", "WARPSYNC"}
-    assert done.counters.extra["mbarrier_waits_repeated.sum"].value
+    assert done.counters.extra[WAITS_REPEATED].value
 
 
 def test_a_record_of_several_runs_keeps_least_and_most() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gemmlab
-from gemmlab.core.counters import Observation
+from gemmlab.core.counters import Counters, Observation
 from gemmlab.core.errors import UsageError
 from gemmlab.core.gpu import limits
 from gemmlab.core.program import Launch
@@ -56,6 +56,12 @@ def test_a_race_with_an_instruction_that_is_not_there() -> None:
     event[0, :3] = Kind.RACE_BLOCK, 0, 2**40
     (hazard,) = observed(events=event).hazards
     assert hazard.kind == "race"
+
+
+def test_every_total_has_a_name_that_an_expectation_may_use() -> None:
+    counters = observed().counters
+    assert {*counters.totals(), *counters.facts()} == {*Counters.names()}
+    assert counters.totals()["mbarrier_waits_repeated.sum"].value == 0
 
 
 def test_a_launch_that_ended_early_says_so_whatever_its_hazards_are() -> None:

@@ -82,12 +82,11 @@ def advertised_ghz(model_name: str) -> float | None:
     return parse_float(found[1]) if found else None
 
 
-def arm_vendor(fields: Mapping[str, str]) -> str:
-    """Return the implementer's name from fields of an aarch64 `/proc/cpuinfo`.
+def arm_vendor(code: int | None) -> str:
+    """Return the name of an implementer of ARM cores, by its code in the main ID register.
 
-    An implementer that is not known here is `"implementer 0x.."`, an absent one `"unknown"`.
+    One that is not known here is `"implementer 0x.."`, an absent one `"unknown"`.
     """
-    code = parse_int(fields.get("cpu implementer"))
     return _ARM_IMPLEMENTERS.get(code, f"implementer {code:#x}") if code is not None else "unknown"
 
 

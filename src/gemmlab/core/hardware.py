@@ -72,7 +72,8 @@ def read_linux(read: Reader, machine: str, affinity: frozenset[int]) -> CpuInfo:
     fields = facts.parse_cpuinfo(read("/proc/cpuinfo") or "")
     arm = arch == "aarch64"
     features = frozenset((fields.get("features" if arm else "flags") or "").lower().split())
-    vendor = facts.arm_vendor(fields) if arm else fields.get("vendor_id", "unknown")
+    implementer = facts.parse_int(fields.get("cpu implementer"))
+    vendor = facts.arm_vendor(implementer) if arm else fields.get("vendor_id", "unknown")
     family = facts.parse_int(fields.get("cpu architecture" if arm else "cpu family")) or 0
     model = facts.parse_int(fields.get("cpu part" if arm else "model")) or 0
     core = facts.ARM_CORES.get((vendor, model))

@@ -20,6 +20,8 @@ type.
 _CORE, _CACHE = 0, 2
 _UNIFIED, _DATA = 0, 2
 _IDENTIFIER = re.compile(r"Family (\d+) Model (\w+) (?:Stepping|Revision)\s+(\w+)")
+_MAIN_ID = "CP 4000"
+"""Name in the registry of an ARM core's main ID register, MIDR_EL1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,22 +50,37 @@ def read_windows(machine: str, affinity: frozenset[int], ask: WindowsFacts | Non
     if "avx2" in features:
         # Windows does not report FMA. Every Intel and AMD processor with AVX2 has it.
         features.add("fma")
-    identified = _IDENTIFIER.search(text("Identifier"))
-    family, model, stepping = map(facts.parse_int, identified.groups()) if identified else (0, 0, 0)
-    vendor, name = text("VendorIdentifier") or "unknown", text("ProcessorNameString") or "unknown"
+    family, model, stepping = _numbers(text("Identifier"), "0x" if arm else "")
+    vendor = text("VendorIdentifier") or "unknown"
+    if arm and isinstance(main := source.registry(_MAIN_ID), int):
+        # The vendor that the registry names is the chip's, not the core's.
+        vendor, model, stepping = facts.arm_vendor(main >> 24 & 0xFF), main >> 4 & 0xFFF, main & 0xF
+    core = facts.ARM_CORES.get((vendor, model))
+    name = text("ProcessorNameString") or (core[0] if core else "unknown")
     lanes = facts.vector_lanes(features)
-    units, rule = facts.fma_units(arch, vendor, family or 0, model or 0, name, lanes, tiles="amx_tile" in features)
+    units, rule = facts.fma_units(arch, vendor, family, model, name, lanes, tiles="amx_tile" in features)
     mhz = source.registry("~MHz")
     records = list(_records(source.table()))
     cores = sum(kind == _CORE for _cpus, kind, *_ in records)
     return CpuInfo(
-        arch=arch, vendor=vendor, name=name, family=family or 0, model=model or 0, stepping=stepping or 0,
+        arch=arch, vendor=vendor, name=name, family=family, model=model, stepping=stepping,
         features=frozenset(features), lanes=lanes, fma_units=units, fma_rule=rule,
         nominal_ghz=mhz / 1e3 if isinstance(mhz, int) else facts.advertised_ghz(name), current_ghz=None, max_ghz=None,
         clock_source="registry" if isinstance(mhz, int) else "unknown", hypervisor=False,
         caches=tuple(_caches(records)), physical_cores=cores or len(affinity),
         logical_cpus=len(affinity), cpu_quota=None,
     )  # fmt: skip
+
+
+def _numbers(identifier: str, prefix: str) -> tuple[int, int, int]:
+    """Return (family, model, stepping) from a text such as `Intel64 Family 6 Model 158 Stepping 10`; zeros if unknown.
+
+    `prefix` is that of the last two numbers: `0x` for ARM, which has them in hexadecimal (`Model D0C Revision 301`).
+    """
+    found = _IDENTIFIER.search(identifier)
+    texts = (found[1], prefix + found[2], prefix + found[3]) if found else ("", "", "")
+    family, model, stepping = (facts.parse_int(text) or 0 for text in texts)
+    return family, model, stepping
 
 
 def _records(table: bytes) -> Iterator[tuple[int, ...]]:

@@ -61,6 +61,28 @@ def test_the_processor_is_told_by_registry_flags_and_table() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("registry", "identity", "units"),
+    [
+        ({"Identifier": "ARMv8 (64-bit) Family 8 Model D0C Revision 301", "VendorIdentifier": "Ampere(R)",
+          "ProcessorNameString": "Ampere(R) Altra(R) Processor", "CP 4000": 0x413FD0C1},
+         ("ARM", "Ampere(R) Altra(R) Processor", 8, 0xD0C, 1), "Neoverse N1: 2 x 128 bits"),
+        ({"Identifier": "ARMv8 (64-bit) Family 8 Model D40 Revision   1", "CP 4000": 0x411FD401},
+         ("ARM", "Neoverse V1", 8, 0xD40, 1), "Neoverse V1: 4 x 128 bits"),
+        ({"Identifier": "ARMv8 (64-bit) Family 8 Model D4C Revision   0", "VendorIdentifier": "Qualcomm",
+          "ProcessorNameString": "Snapdragon (TM) 8cx Gen 3 @ 3.0 GHz"},
+         ("Qualcomm", "Snapdragon (TM) 8cx Gen 3 @ 3.0 GHz", 8, 0xD4C, 0),
+         "unknown processor: 2 units assumed"),
+    ],
+)  # fmt: skip
+def test_an_arm_processor_is_told_by_its_main_id_register(
+    registry: Mapping[str, str | int], identity: tuple[str, str, int, int, int], units: str
+) -> None:
+    info = read_windows("ARM64", frozenset({0}), WindowsFacts(registry.get, lambda _: False, lambda: b""))
+    assert (info.vendor, info.name, info.family, info.model, info.stepping) == identity
+    assert info.fma_rule == units
+
+
 def test_a_silent_system_gets_what_is_usual() -> None:
     info = read_windows("ARM64", frozenset({0, 1}), WindowsFacts(lambda _: None, lambda _: False, lambda: b""))
     assert (info.arch, info.name, info.lanes) == ("aarch64", "unknown", 4)

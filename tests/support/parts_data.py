@@ -91,6 +91,17 @@ def _small_by_large(distance: int, share: float) -> Maker:
     return _changed(change)
 
 
+def single_term(rng: np.random.Generator, m: int, n: int, k: int) -> Operands:
+    """Rows and columns that are half full, and of whose products only one is not zero: 1 times a normal number."""
+    a, b = np.zeros((m, k), np.float32), rng.standard_normal((k, n)).astype(np.float32)
+    a[:, ::2] = 1
+    met = 2 * rng.integers(0, k // 2, n), np.arange(n)
+    term = b[met]
+    b[::2] = 0
+    b[met] = term
+    return a, b
+
+
 NORMAL = _both(lambda rng, shape: rng.standard_normal(shape))
 KINDS: Mapping[str, Maker] = {
     "normal": NORMAL,

@@ -34,7 +34,11 @@ def demand_at(depth: float, known: Mapping[float, Mapping[str, float]]) -> dict[
 
 
 def demand_of(script: Script) -> dict[str, float]:
-    """Return the cycles for which one block keeps each unit busy, by unit."""
+    """Return the cycles for which one block keeps each unit busy, by unit.
+
+    An instruction takes one issue slot. Those that loaded registers take besides (`Constants.returned`) count as
+    waiting, as `docs/model.md` says.
+    """
     found = {ISSUE: script.steps / PARTITIONS, L1: 0.0, TEXTURE: 0.0, **dict.fromkeys(UNITS.values(), 0.0)}
     steps = np.concatenate([np.empty((0, 2), np.int64), *script.warps])
     times = np.bincount(steps[:, 0], minlength=len(script.code)).tolist()

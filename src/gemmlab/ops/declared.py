@@ -6,21 +6,28 @@ from __future__ import annotations
 
 import inspect
 import math
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, make_dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from gemmlab.core.elements import ELEMENTS, FLOAT16, FLOAT32, FLOAT64, Element
-from gemmlab.core.errors import UsageError
+from gemmlab.core.errors import TimeLimitError, UsageError
 from gemmlab.core.precision import SMALLEST_NORMAL
 from gemmlab.ops.op import GBS, LIMITS, Contents, Expected, Op, Operand
 from gemmlab.ops.operation import Array, Operation
 from gemmlab.ops.sizes import parse_sizes
 
 _FLOATS = (FLOAT64, FLOAT32, FLOAT16, ELEMENTS["bfloat16"])
+
+
+class OperationError(UsageError):
+    """A function of a stated operation raised an exception, or returned something that does not fit."""
 
 
 class DeclaredProblem:
@@ -112,8 +119,9 @@ class DeclaredOp:
 
     def flops(self, problem: Any) -> int:
         """Return the stated number of operations; by default one for each element of a result."""
-        if self._stated.flops is not None:
-            return int(_call_with(self._stated.flops, self._numbers(problem)))
+        if (function := self._stated.flops) is not None:
+            with self._calling("flops", function, problem):
+                return int(_call_with(function, self._numbers(problem)))
         return sum(math.prod(self._shape(array, problem)) for array in self._stated.arrays if array.role != "in")
 
     def bytes_moved(self, problem: Any) -> int:
@@ -121,9 +129,10 @@ class DeclaredOp:
 
         The stated function may also have parameters such as `x_bytes`: bytes of an element of array `x`.
         """
-        if self._stated.bytes is not None:
+        if (function := self._stated.bytes) is not None:
             sizes = {f"{name}_bytes": kind.nbytes for name, kind in self._types.items()}
-            return int(_call_with(self._stated.bytes, {**self._numbers(problem), **sizes}))
+            with self._calling("bytes", function, problem):
+                return int(_call_with(function, {**self._numbers(problem), **sizes}))
         return sum(
             self._types[array.name].nbytes * math.prod(self._shape(array, problem)) * (1 + (array.role == "inout"))
             for array in self._stated.arrays
@@ -159,7 +168,8 @@ class DeclaredOp:
                 continue
             shape = self._shape(array, problem)
             if array.fill is not None:
-                values = np.asarray(array.fill(rng, shape), np.float64)
+                with self._calling(f"fill of {array.name}", array.fill, problem):
+                    values = np.asarray(array.fill(rng, shape), np.float64).reshape(shape)
             elif kind.whole:
                 limits = np.iinfo(np.dtype(kind.name))
                 values = rng.integers(limits.min, limits.max, shape, endpoint=True).astype(np.float64)
@@ -183,11 +193,17 @@ class DeclaredOp:
         }  # fmt: skip
         names = [array.name for array in stated.arrays if array.role != "in"]
         with np.errstate(all="ignore"):
-            results = _by_name(names, _call_with(stated.reference, {**numbers, **arrays}))
+            with self._calling("reference", stated.reference, problem):
+                found = _by_name(names, _call_with(stated.reference, {**numbers, **arrays}))
+                results = {name: self._result_of(name, problem, found[name]) for name in names}
             total = ELEMENTS[precision if precision in self.precisions else self.precisions[0]]
-            known = {**numbers, **arrays, **results, "u": total.roundoff}
-            bounds = None if stated.bound is None else _by_name(names, _call_with(stated.bound, known))
-        return {name: self._expected(name, problem, results[name], bounds) for name in names}
+            known = {**numbers, **arrays, **found, **results, "u": total.roundoff}
+            bounds = dict[str, Any]()
+            if stated.bound is not None:
+                with self._calling("bound", stated.bound, problem):
+                    found = _by_name(names, _call_with(stated.bound, known))
+                    bounds = {name: self._bound_of(name, problem, found[name]) for name in names}
+        return {name: self._expected(name, results[name], bounds.get(name)) for name in names}
 
     def cases(
         self, layouts: Sequence[str], rng: np.random.Generator, scale: str = "quick",  # noqa: ARG002
@@ -197,17 +213,41 @@ class DeclaredOp:
             for shape in self._stated.shapes:
                 yield self._problem(*shape, scale=size)
 
-    def _expected(self, name: str, problem: Any, result: Any, bounds: Mapping[str, Any] | None) -> Expected:
-        shape, kind = self._shape(self._arrays[name], problem), self._types[name]
-        values = np.asarray(result, np.float64)
+    @contextmanager
+    def _calling(self, what: str, function: Callable[..., Any], problem: Any) -> Iterator[None]:
+        """Raise `OperationError` in place of an exception of the block, which calls the user's `function`.
+
+        The error names the operation, its file if it has one, `what` the function is, its failing line and the problem.
+        """
+        try:
+            yield
+        except (MemoryError, TimeLimitError):
+            raise
+        except Exception as error:
+            why = str(error) if isinstance(error, UsageError) else f"{type(error).__name__}: {error}"
+            stated_in = f"{self.file}: " if self.file else ""
+            raise OperationError(
+                f"{stated_in}{what} of operation {self.name} fails at {problem.label}{_line(function, error)}: {why}"
+            ) from error
+
+    def _result_of(self, name: str, problem: Any, found: Any) -> npt.NDArray[np.float64]:
+        shape = self._shape(self._arrays[name], problem)
+        values = np.asarray(found, np.float64)
         if values.shape != shape:
-            raise UsageError(f"operation {self.name}: the reference of {name} has shape {values.shape}, not {shape}")
+            raise UsageError(f"{name} has shape {values.shape}, not {shape}")
+        return values
+
+    def _bound_of(self, name: str, problem: Any, found: Any) -> npt.NDArray[np.float64]:
+        return np.broadcast_to(np.asarray(found, np.float64), self._shape(self._arrays[name], problem))
+
+    def _expected(self, name: str, values: npt.NDArray[np.float64], stated: npt.NDArray[np.float64] | None) -> Expected:
+        kind = self._types[name]
         if kind.whole:
             values = kind.widen(kind.stored(values))
         least = max(kind.smallest, SMALLEST_NORMAL) if kind.bits else 0.0
-        error = 0.0 if bounds is None else bounds[name] + kind.roundoff * np.abs(values) + least
-        bound = np.where(np.isfinite(values), np.broadcast_to(error, shape), 0.0)
-        rows = (math.prod(shape[:-1]), shape[-1])
+        error = np.zeros_like(values) if stated is None else stated + kind.roundoff * np.abs(values) + least
+        bound = np.where(np.isfinite(values), error, 0.0)
+        rows = (math.prod(values.shape[:-1]), values.shape[-1])
         return Expected(values.reshape(rows), bound.reshape(rows))
 
     def _shape(self, array: Array, problem: Any) -> tuple[int, ...]:
@@ -236,14 +276,27 @@ def _call_with(function: Callable[..., Any], values: Mapping[str, Any]) -> Any:
         return function(**values)
     lacking = [name for name, one in wanted.items() if name not in values and one.default is one.empty]
     if lacking:
-        raise UsageError(f"{function.__name__}: {lacking[0]!r} is none of {', '.join(values)}")
+        raise UsageError(f"its parameter {lacking[0]!r} is none of {', '.join(values)}")
     return function(**{name: values[name] for name in wanted if name in values})
 
 
 def _by_name(names: Sequence[str], found: Any) -> Mapping[str, Any]:
-    """Return results by name. `found` is a mapping, the only result itself, or the results in the order of `names`."""
-    if isinstance(found, Mapping):
-        return found
-    if len(names) == 1:
-        return {names[0]: found}
-    return dict(zip(names, found, strict=True))
+    """Return results by name. `found` is a mapping, the only result itself, or the results in the order of `names`.
+
+    Raises `UsageError` if one is missing, or there are too many in order.
+    """
+    if not isinstance(found, Mapping):
+        several = [found] if len(names) == 1 else [*found]
+        if len(several) != len(names):
+            raise UsageError(f"it returns {len(several)} values for {', '.join(names)}")
+        return dict(zip(names, several, strict=True))
+    if missing := [name for name in names if name not in found]:
+        raise UsageError(f"it returns {', '.join(map(str, found)) or 'nothing'}, without {missing[0]}")
+    return found
+
+
+def _line(function: Callable[..., Any], error: Exception) -> str:
+    """Return ` (softmax.py:9)`, the last line that an exception passed in the file of `function`; else empty."""
+    file = getattr(getattr(function, "__code__", None), "co_filename", "")
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    return f" ({Path(file).name}:{lines[-1]})" if lines else ""

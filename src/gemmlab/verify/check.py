@@ -127,7 +127,7 @@ def check_kernel(
     try:
         if tally.unsound:
             faults = tally.faults()
-            conditions, probed = needs(placed, op, faults.failing, faults.passing, threads=threads, seed=seed)
+            conditions, probed = needs(placed, op, planned, faults.failing, faults.passing, threads=threads, seed=seed)
             conditions = with_lines(conditions, kernel.path)
         unsound = tally.unsound
         # With a fault that is not understood, a wrong result of far rows would tell nothing: it may have that cause.

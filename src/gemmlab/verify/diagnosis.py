@@ -5,7 +5,7 @@ it is right.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from gemmlab.core.time_limit import require_time
 from gemmlab.devices.device import CountingDevice, SparseDevice
 from gemmlab.kernels.bound import PlacedKernel
 from gemmlab.kernels.fitting import with_factors
+from gemmlab.ops.declared import OperationError
 from gemmlab.ops.op import Op, Operand
 from gemmlab.sass.source_places import with_call_sites
 from gemmlab.verify.condition import Condition
@@ -84,19 +85,33 @@ def _serious(observation: Observation | None, *, wrong: bool) -> tuple[Hazard, .
 
 
 def needs(
-    placed: PlacedKernel, op: Op, failing: Sequence[Any], passing: Sequence[Any], *, threads: int, seed: int
-) -> tuple[Sequence[Condition] | None, bool]:
+    placed: PlacedKernel, op: Op, planned: Sequence[Any], failing: Sequence[Any], passing: Sequence[Any],
+    *, threads: int, seed: int,
+) -> tuple[Sequence[Condition] | None, bool]:  # fmt: skip
     """Return the result of `passes_where`, the conditions under which the kernel is right, and True.
 
-    If it takes no problem of whole tiles, return `None` and False: nothing was found out. `failing` are problems at
-    which it fails, `passing` those at which it is right.
+    If it takes no problem of whole tiles, return `None` and False: nothing was found out. `planned` are the problems of
+    the check; `failing` are problems at which the kernel fails, `passing` those at which it is right. An extent is 0
+    only if it is in one of `planned`; where a function of a user's operation fails, the operation has no such problem.
+    A kernel of such an operation is right at an extent if it is with the contents of every scale in `planned`.
     """
+    empty = {name for problem in planned for name in op.extents if getattr(problem, name, 1) == 0}
+    scales = {problem.scale for problem in planned if hasattr(problem, "scale")}
 
     def passes(problem: Any, shift: int) -> bool | None:
         problem = with_factors(placed.kernel, op, problem)
         if placed.kernel.refusal(placed.config, op.scalars(problem)):
             return None
+        if any(getattr(problem, name, 1) == 0 for name in {*op.extents} - empty):
+            return None
         require_time(placed.kernel.id)
+        alike = [replace(problem, scale=scale) for scale in sorted(scales)] or [problem]
+        try:
+            return all(right(each, shift) for each in alike)
+        except OperationError:
+            return None
+
+    def right(problem: Any, shift: int) -> bool:
         contents = op.fill(problem, np.random.default_rng(seed))
         case = GuardedRun(placed, op, problem, contents, shift=shift, apart=False, threads=threads)
         observation = case.run()

@@ -44,6 +44,17 @@ __global__ void rows(const float* x, float* y, float factor, int n) {
     for (int i = threadIdx.x; i < n; i += 64) y[blockIdx.x * n + i] = factor * x[blockIdx.x * n + i];
 }
 """
+SHARES = """/* gemmlab
+grid = "M"
+threads = "1"
+*/
+__global__ void shares(const float* x, float* y, int n) {
+    const float* row = x + blockIdx.x * n;
+    float most = 1e-9f;
+    for (int i = 0; i < n; ++i) most = fmaxf(most, fabsf(row[i]));
+    for (int i = 0; i < n; ++i) y[blockIdx.x * n + i] = row[i] / (ADDED + most);
+}
+"""
 FILE = """from gemmlab import Array, Operation
 operation = Operation(
     name="NAME", extents=("n",), arrays=(Array("x", ("n",)), Array("y", ("n",), role="out")),
@@ -103,8 +114,21 @@ def test_results_have_bounds_with_the_rounding_to_their_type() -> None:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"reference": lambda x, k: x + k}, "'k' is none of m, n, factor, x"),
-        ({"reference": lambda x: x[0]}, r"the reference of y has shape \(5,\), not \(3, 5\)"),
+        (
+            {"reference": lambda x, k: x + k},
+            "reference of .* its parameter 'k' is none of m, n, factor, x",
+        ),
+        (
+            {"reference": lambda x: x[0]},
+            r"operation scaled fails at 3x5: y has shape \(5,\), not \(3, 5\)",
+        ),
+        ({"reference": lambda x: {"z": x}}, "it returns z, without y"),
+        ({"reference": lambda x: x[9]}, r"at 3x5 \(test_declared_op.py:\d+\): IndexError: index 9 is out of bounds"),
+        ({"bound": lambda y: y[:, :2]}, "bound of operation scaled fails at 3x5: ValueError: "),
+        (
+            {"arrays": (Array("x", ("m", "n"), fill=lambda rng, _: rng.random(2)), STATED["arrays"][1])},
+            "fill of x of operation scaled fails at 3x5: ValueError: cannot reshape",
+        ),
     ],
 )
 def test_functions_that_do_not_fit_are_refused(changed: dict[str, Any], said: str) -> None:
@@ -112,6 +136,37 @@ def test_functions_that_do_not_fit_are_refused(changed: dict[str, Any], said: st
     (problem,) = op.parse_sizes("3x5")
     with pytest.raises(UsageError, match=said):
         op.reference(problem, op.fill(problem, np.random.default_rng(0)))
+
+
+def test_a_failing_function_is_named_with_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "halves.py"
+    path.write_text(FILE.replace("NAME", "halves").replace("lambda x: x", "lambda x: x / x[:0].max()"))
+    op = load_operation(path)
+    (problem,) = op.parse_sizes("3")
+    with pytest.raises(UsageError, match=r"halves\.py: reference of operation halves fails at 3 \(halves\.py:4\): V"):
+        op.reference(problem, op.fill(problem, np.random.default_rng(0)))
+
+
+@pytest.mark.in_turns(20)
+@needs_compiler
+def test_a_wrong_kernel_is_judged_where_the_reference_is_defined(tmp_path: Path) -> None:
+    """The search for conditions tries other shapes than the stated ones: with some the reference fails."""
+
+    def shares(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        if x.shape[1] > 200:
+            raise ArithmeticError("too long a row")
+        return np.asarray(x / np.abs(x).max(axis=-1, keepdims=True))
+
+    stated = {**STATED, "name": "shares", "reference": shares, "scales": (1.0, 100.0), "scalars": {}}
+    declared(Operation(**stated))
+    path = tmp_path / "shares.cu"
+    for added, verdict in (("0.0f", "PASS"), ("(n % 2 ? 0.1f : 0.0f)", "WRONG AT EDGES: passes where N % 2 == 0")):
+        path.write_text(SHARES.replace("ADDED", added))
+        report = check_kernel(user_kernel(path, op="shares"), open_device("emulated:sm_80"), find_op("shares"))
+        assert str(report.verdict) == verdict, report.explain()
+    declared(Operation(**{**stated, "shapes": ((1, 1), (2, 300))}))
+    with pytest.raises(UsageError, match=r"reference of operation shares fails at 2x300 .*: Arithmetic"):
+        check_kernel(user_kernel(path, op="shares"), open_device("emulated:sm_80"), find_op("shares"))
 
 
 def test_a_stated_type_stays() -> None:

@@ -16,6 +16,7 @@ FLAGS: dict[str, dict[str, Any]] = {
     "sgemm_with_main": {"grid": "ceil_div(M, 16), ceil_div(N, 16)", "threads": "16, 16"},
     "square_only": {},
     "always_reads": {},
+    "adds_to_c": {},
     "as_published": {
         "kernel": "mine::sgemm", "grid": "ceil_div(N, 16), ceil_div(M, 16)", "threads": "16, 16",
     },

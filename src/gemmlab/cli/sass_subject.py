@@ -62,10 +62,13 @@ def listed(wanted: Wanted, samples: Sequence[Samples], *, counts: bool) -> Listi
     from gemmlab.analysis.explanation import explain
     from gemmlab.analysis.listing.kernel_listing import explained_listing, static_listing
     from gemmlab.analysis.subject import machine
+    from gemmlab.kernels.fitting import factor_notes
+    from gemmlab.ops.catalog import find_op
 
-    if not counts:
-        return static_listing(static_code(wanted), samples=samples)
     kernel = _kernel(wanted)
+    if not counts:
+        notes = [] if kernel is None else [f"it {note}" for note in factor_notes(kernel, find_op(kernel.op))]
+        return static_listing(static_code(wanted), samples=samples, notes=notes)
     if kernel is None:
         raise UsageError(
             f"--counts: {wanted.name} does not say how it is launched; state --grid and --threads, "

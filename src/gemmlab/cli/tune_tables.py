@@ -20,6 +20,8 @@ def print_tuning(found: Tuning) -> None:
     console = table_console()
     what = "predicted, not measured" if found.predicted else "measured"
     console.print(f"\n{found.kernel} at {found.size} on {found.device}, {what}")
+    for trait in found.traits:
+        console.print(f"  it {trait}")
     shown = [found.best, *(row for row in found.rows if row is not found.best)][:MOST_ROWS]
     lines = [_cells(row, found.best, "") for row in shown]
     if found.default is not None and found.default not in shown:

@@ -199,15 +199,16 @@ def _restrictions(
     """Return the kernel's restrictions on problems: those stated by `require`, then those that its signature and other
     statements of its file imply.
 
-    By the signature: an argument that is lacking has a fixed value, such as `beta == 0`, unless `require` mentions its
-    name; extents are equal if one argument stands for all; a real scalar is whole if its argument is of an integer
-    type. By other statements: rows are aligned (`align`, and `maps` with one map of an operand), and the factor of an
-    operand in `always_reads` is not 0.
+    By the signature: an argument that is lacking has a fixed value, such as `beta == 0` (1 if the kernel always reads
+    C), unless `require` mentions its name; extents are equal if one argument stands for all; a real scalar is whole if
+    its argument is of an integer type. By other statements: rows are aligned (`align`, and `maps` with one map of an
+    operand), and the factor of an operand in `always_reads` is not 0.
     """
     required = [expression for expression in facts.require if not expression.names <= set(facts.params)]
     spoken_of = {name for expression in required for name in expression.names}
     mapped = [f"ld{one.operand}" for one in facts.maps]
-    implied = matched.restrictions(facts.names, [*flags, *spoken_of, *mapped], facts.layouts)
+    elsewhere = [*flags, *spoken_of, *mapped]
+    implied = matched.restrictions(facts.names, elsewhere, facts.layouts, facts.always_reads)
     wide = [one for one in _operands(op) if facts.aligned_rows and facts.align > one.element.nbytes]
     rows = {f"ld{one.name}": one.element.nbytes for one in wide}
     aligned = [

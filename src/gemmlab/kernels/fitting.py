@@ -54,11 +54,16 @@ def as_taken(kernel: Kernel, op: Op, problem: Any) -> Any:
 
 def factor_notes(kernel: Kernel, op: Op) -> list[str]:
     """Return notes on the changes that `with_factors` makes: `reads C when beta is 0, so beta is 1 where it would be
-    0`.
+    0`; or, for a kernel that takes no other value, `always reads C and takes no beta but 1, so beta is 1`.
     """
     factors = dict.fromkeys(op.factors[name] for name in kernel.always_reads)
     read = {name: always_read_words(kernel.always_reads, op.factors, name) for name in factors}
-    return [f"{words}, so {name} is 1 where it would be 0" for name, words in read.items()]
+    only = {name for name in factors if any(one.that.text == f"{name} == 1" for one in kernel.restrictions)}
+    return [
+        f"always {words.partition(' when ')[0]} and takes no {name} but 1, so {name} is 1"
+        if name in only else f"{words}, so {name} is 1 where it would be 0"
+        for name, words in read.items()
+    ]  # fmt: skip
 
 
 def same_for_all(kernels: Iterable[Kernel], op: Op, problems: Sequence[Any]) -> tuple[list[Any], list[str]]:

@@ -17,6 +17,7 @@ from gemmlab.core.numerals import plain
 from gemmlab.core.words import counted
 from gemmlab.dispatch.waves import gpu_of_facts
 from gemmlab.kernels.digest import source_digest
+from gemmlab.kernels.fitting import factor_notes
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.results.sensitivity import Point, Sensitivity, sensitivity
 from gemmlab.tuning.builders import Builders
@@ -84,6 +85,8 @@ class Tuning:
     """Digest of the kernel's source."""
     journal: str
     sensitivity: Sensitivity
+    traits: tuple[str, ...] = ()
+    """Operands that the kernel reads though their factor is 0 (`factor_notes`)."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
@@ -176,7 +179,7 @@ def _outcome(of: Subject, search: Search, best: Standing, path: Path, *, predict
         predicted=predicted, best=rows[best.place], default=rows.get(0), rows=tuple(rows.values()),
         faults={space.text(one.place): one.fault for one in search.faults()}, legal=len(space), tried=progress.tried,
         seconds=progress.seconds, budget_s=search.budget_s, digest=source_digest(kernel), journal=str(path),
-        sensitivity=found,
+        sensitivity=found, traits=tuple(factor_notes(kernel, of.op)),
     )  # fmt: skip
 
 

@@ -28,6 +28,8 @@ NOTES = [
     "reads A and B when alpha is 0, so alpha is 1 where it would be 0",
     "reads C when beta is 0, so beta is 1 where it would be 0",
 ]
+ADDS = DATA / "user_kernels" / "adds_to_c.cu"
+ADDED = "always reads C and takes no beta but 1, so beta is 1"
 STRIDED = """/* gemmlab
 grid = "N // 32, M // 32"
 threads = "32, 32"
@@ -142,3 +144,41 @@ def test_rows_keep_their_padding_when_extents_are_rounded(tmp_path: Path, plante
     report = check_kernel(user_kernel(file), open_device("emulated"), OP)
     assert report.passed == right
     assert report.padded >= 8
+
+
+@pytest.mark.in_turns(20)
+@needs_compiler
+def test_a_kernel_without_beta_that_adds_to_c_is_judged_by_every_verb() -> None:
+    kernel = user_kernel(ADDS)
+    assert factor_notes(kernel, OP) == [ADDED]
+    why = "beta == 1 (its signature has no beta, and it always reads C)"
+    assert kernel.refusal(kernel.params, OP.scalars(GemmProblem(4, 4, 4, beta=0.5))) == why
+    report = check_kernel(kernel, open_device("emulated"), OP)
+    assert (report.passed, report.traits) == (True, (ADDED,)), report.explain()
+    assert report.cases > 100
+    for verb in ("explain", "profile", "bench"):
+        where = () if verb == "explain" else ("--device", "emulated")
+        result = run(verb, str(ADDS), "--sizes", "32", *where)
+        assert (result.exit_code, ADDED in " ".join(result.stdout.split())) == (0, True), result.output
+
+
+@pytest.mark.in_turns(20)
+@needs_compiler
+def test_a_kernel_without_beta_that_adds_to_c_is_told_the_key(tmp_path: Path) -> None:
+    file = tmp_path / "adds_to_c.cu"
+    file.write_text(ADDS.read_text().replace("always_reads", "# "))
+    report = check_kernel(user_kernel(file), open_device("emulated"), OP)
+    assert 'state always_reads = ["C"]' in report.explain()
+    assert "c held NaN before the call, because nothing is added to it" in str(report.verdict)
+
+
+@pytest.mark.in_turns(20)
+@needs_compiler
+def test_tune_and_sass_say_the_trait(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("GEMMLAB_DATA_DIR", str(tmp_path / "data"))
+    result = run("tune", str(ADDS), "--device", "emulated", "--sizes", "64", "--budget", "60s")
+    assert (result.exit_code, f"  it {ADDED}\n" in result.stdout) == (0, True), result.output
+    for more in ((), ("--counts", "--sizes", "32")):
+        result = run("sass", str(ADDS), *more)
+        assert (result.exit_code, f"  it {ADDED}\n" in result.stdout) == (0, True), result.output
+        assert "No pictures" not in result.stdout

@@ -16,7 +16,7 @@ from gemmlab.analysis.listing.source_files import SourceFile, source_files
 from gemmlab.analysis.model.quoted_prediction import modelled
 from gemmlab.analysis.run_verdict import run_verdict
 from gemmlab.core.errors import GemmlabError, TimeLimitError
-from gemmlab.observe.tracing import SIZES, trace_kernel
+from gemmlab.observe.tracing import SIZES, small_problem, trace_kernel
 from gemmlab.ops.catalog import find_op
 
 
@@ -35,7 +35,7 @@ class Listing:
     Empty for code that was not run; the last one only if both are in the listing.
     """
     notes: tuple[str, ...] = ()
-    """Reasons why parts of the listing are missing."""
+    """Operands that the kernel reads though their factor is 0, and reasons why parts of the listing are missing."""
     verdict: str = ""
     """The outcome of the run: hazards, right or wrong results, and the bound. Empty for code that was not run."""
     sound: bool = True
@@ -46,13 +46,15 @@ class Listing:
         return next((one for one in self.columns if one.name == name), None)
 
 
-def static_listing(code: Code, texts: Mapping[str, str] | None = None, samples: Sequence[Samples] = ()) -> Listing:
-    """Return the listing of code that was not run.
+def static_listing(
+    code: Code, texts: Mapping[str, str] | None = None, samples: Sequence[Samples] = (), notes: Sequence[str] = ()
+) -> Listing:
+    """Return the listing of code that was not run, with these notes.
 
     `texts` has source texts by file name; other source files are read. `samples` are the launches of a profile: the
     first one of this code is listed. Raises `UsageError` if there are samples, but none of this code.
     """
-    return Listing(code, source_files(code, texts), tuple(_measured(code, samples)))
+    return Listing(code, source_files(code, texts), tuple(_measured(code, samples)), notes=tuple(notes))
 
 
 def explained_listing(
@@ -65,7 +67,7 @@ def explained_listing(
     """
     subject = explained.subject
     code = code_of(subject.artifact, subject.config, subject.name)
-    columns, notes = counted(subject.counters), list[str]()
+    columns, notes = counted(subject.counters), [f"it {trait}" for trait in subject.traits]
     pictures: tuple[LanePicture, ...] = ()
     if subject.kernel is None:
         notes.append("A launch is not predicted, and its accesses are not traced.")
@@ -126,8 +128,10 @@ def _pictures(explained: Explanation, code: Code) -> tuple[tuple[LanePicture, ..
     assert subject.kernel is not None  # noqa: S101 - narrows the type
     op = find_op(subject.kernel.op)
     try:
-        small = (None,) if op.name in SIZES or "trace" in op.usual_sizes else ()
-        for problem in (*small, op.parse_sizes(subject.size.label)[0]):
+        small = ("",) if op.name in SIZES or "trace" in op.usual_sizes else ()
+        # The label of a size may end with factors, which the kernel determines.
+        for sizes in (*small, subject.size.label.partition(" ")[0]):
+            problem = small_problem(subject.kernel, op, subject.config, sizes)
             run = trace_kernel(subject.kernel, subject.arch, subject.config, problem)
             if run.artifact.digest == code.digest:
                 found = lane_pictures(run.trace.accesses, run.trace.shared_low)

@@ -52,18 +52,26 @@ class ArgumentMatch:
         return tuple(value if isinstance(value, str) else value.text for value in self.values)
 
     def restrictions(
-        self, names: OpNames, elsewhere: Sequence[str], layouts: Sequence[str] = ("nn",)
-    ) -> list[tuple[str, str]]:
+        self, names: OpNames, elsewhere: Sequence[str], layouts: Sequence[str] = ("nn",),
+        always_reads: Collection[str] = (),
+    ) -> list[tuple[str, str]]:  # fmt: skip
         """Return the conditions that missing arguments put on a problem, each with its reason.
 
-        Names in `elsewhere` reach the kernel in another way, so they put none.
+        Names in `elsewhere` reach the kernel in another way, so they put none. A kernel that reads an operand in any
+        case (`always_reads`) adds it as it is, so without an argument for its factor that is 1.
         """
         equalities = [(f"{shown(a)} == {shown(b)}", "one argument stands for all extents")
                 for a, b in zip(names.extents, names.extents[1:], strict=False) if self.square]  # fmt: skip
         extents = {name.lower() for name in elsewhere} | {value for value in self.values if isinstance(value, str)}
         implied = {**_UNSAID, **{name: _row_length(name, layouts) for name in _ROW_LENGTHS}}
         lacking = [name for name in (*names.whole, *names.real) if name not in extents and name in implied]
-        return equalities + [(implied[name], f"its signature has no {name}") for name in lacking]
+        why = {name: f"its signature has no {name}" for name in lacking}
+        for operand in always_reads:
+            factor = names.factors[operand]
+            if factor in why:
+                implied[factor] = f"{factor} == 1"
+                why[factor] += f", and it always reads {operand.upper()}"
+        return equalities + [(implied[name], why[name]) for name in lacking]
 
 
 def _row_length(name: str, layouts: Sequence[str]) -> str:

@@ -194,7 +194,7 @@ def observe(kernel: Kernel, arch: str, model: gpu.GpuModel, config: Mapping[str,
     if not observation.stopped:
         wrong += dict.fromkeys(
             hint for one in mismatches
-            if (hint := result_cause(placed, op, problem, contents, one))
+            if (hint := result_cause(placed, op, problem, contents, one, hazards=observation.hazards))
         )  # fmt: skip
     wrong += [changed.explain() for buffer in left.values() for changed in buffer.violations()]
     hazards = observation.hazards if wrong else without_stray(placed, op, problem, contents, observation, left)[0]

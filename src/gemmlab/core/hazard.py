@@ -9,6 +9,8 @@ RACE = "race"
 """Kind of hazard: several threads access one element without an order between them, and at least one writes."""
 OUTSIDE = "out of bounds"
 """Kind of hazard: an access outside all arrays of its memory (global, shared, ...)."""
+MISALIGNED = "misaligned"
+"""Kind of hazard: an access at an address that is no multiple of its width."""
 BARRIER = "barrier"
 """Kind of hazard: a barrier of the block that only some of its threads reach together, or that does not exist."""
 WARP_SYNC = "warp sync"
@@ -133,6 +135,11 @@ class Hazard:
         """Return the hazard with file names without their folders, which differ from machine to machine."""
         mentions = tuple(replace(each, file=Path(each.file).name) for each in self.mentions)
         return replace(self, file=Path(self.file).name, other_file=Path(self.other_file).name, mentions=mentions)
+
+
+def is_write(hazard: Hazard) -> bool:
+    """Return whether a hazard is an ordinary write. One that is out of bounds or misaligned is not made."""
+    return " write of " in hazard.message
 
 
 def _line_in_words(file: str, line: int, text: str, called_from: str, called_text: str) -> str:

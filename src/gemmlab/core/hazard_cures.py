@@ -1,5 +1,5 @@
-"""Add the cure to a race's message: the place of a missing barrier, the barrier that not all threads reach, or an index
-or array size that is wrong.
+"""Add the cure to a hazard's message: the place of a missing barrier, the barrier that not all threads reach, an index
+or array size that is wrong, or the statement that the launch lacks.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import replace
 from gemmlab.core.hazard import RACE, Hazard
 from gemmlab.core.hazard_source import source_text
 from gemmlab.core.missing_barrier import lines_of, missing_barriers
-from gemmlab.core.race_causes import Read, barrier_words, faulty_barrier, same_element
+from gemmlab.core.race_causes import Read, barrier_words, dynamic_memory, faulty_barrier, same_element
 
 _MISSING = (": __syncthreads() is missing", ": __syncwarp() is missing")
 
@@ -35,6 +35,8 @@ def with_cures(
             cure = f"it follows from {barrier_words(faulty)}, which not all threads reach"
         elif twice := same_element(hazard, read):
             cure = twice
+        elif memory := dynamic_memory(hazard, read):
+            cure = memory
         elif place:
             cure = f"{place} orders these accesses, too" if place in places else f"put {place}"
             places.add(place)

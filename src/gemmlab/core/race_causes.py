@@ -16,6 +16,7 @@ Place = tuple[str, int]
 """A file and a line."""
 _CONDITION = re.compile(r"\bif\s*\(")
 _STORE = re.compile(r"\bwrite of shared memory\b.*\(ST")
+_NO_BYTES = re.compile(r" at byte -?\d+ of 0$")
 DIVERGENT = "divergent"
 """A word that the emulator's message has for a barrier that only some threads of a warp reach."""
 
@@ -87,7 +88,23 @@ def declared_as(hazard: Hazard, read: Read = source_text) -> str:
     if hazard.kind != OUTSIDE or hazard.space != "shared" or not hazard.array:
         return ""
     extents = shared_extents(without_comments(read(hazard.file))).get(hazard.array, "")
-    return f", declared as {hazard.array}{extents}," if extents else ""
+    return f", declared as {hazard.array}{extents}," if extents not in ("", "[]") else ""
+
+
+def dynamic_memory(hazard: Hazard, read: Read = source_text) -> str:
+    """Return advice on `smem_bytes` for an access beyond an array of dynamic shared memory, `extern __shared__ s[]`.
+
+    Return `""` for other hazards, and if its file declares no such array.
+    """
+    if hazard.kind != OUTSIDE or hazard.space != "shared":
+        return ""
+    declared = shared_extents(without_comments(read(hazard.file)))
+    dynamic = next((name for name, extents in declared.items() if extents == "[]"), "")
+    if not dynamic or declared.get(hazard.array, "[]") != "[]":
+        return ""
+    none = _NO_BYTES.search(hazard.message)
+    cure = "state its bytes as smem_bytes" if none else "smem_bytes is too small, or an index too large"
+    return f"{hazard.array if hazard.array in declared else dynamic}[] is dynamic shared memory: {cure}"
 
 
 def barrier_words(place: Place) -> str:

@@ -21,6 +21,7 @@ from gemmlab.kernels.fitting import as_taken, factor_notes
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.footprint import check_bytes, require_memory
 from gemmlab.ops.op import Op, Problem
+from gemmlab.verify.elementwise import Mismatch
 from gemmlab.verify.guarded_run import GuardedRun, compare_all
 from gemmlab.verify.result_cause import result_cause
 from gemmlab.verify.stray_words import without_stray
@@ -110,12 +111,11 @@ def _result(count: Count, placed: PlacedKernel, problem: Problem) -> Result:
         hazards = [hazard.without_folders() for hazard in cured]
         notes = (*notes, *(f"it {stray}" for stray in strays))
         mismatches = [item.mismatch for item in found if item.mismatch is not None]
-        wrong = [
-            f"{one.explain()}; {hint}"
-            if not observation.stopped and (hint := result_cause(placed, op, problem, contents, one))
-            else one.explain()
-            for one in mismatches
+        causes = [
+            "" if observation.stopped
+            else result_cause(placed, op, problem, contents, one, hazards=observation.hazards) for one in mismatches
         ]  # fmt: skip
+        wrong = ["; ".join(filter(None, pair)) for pair in zip(map(Mismatch.explain, mismatches), causes, strict=True)]
         notes = (*notes, *wrong, *(hazard.explain() for hazard in hazards))
         if found or hazards:
             verified = not wrong and not hazards

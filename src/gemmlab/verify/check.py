@@ -88,7 +88,8 @@ def check_kernel(
     )  # fmt: skip
     for index, problem in enumerate(planned):
         contents = op.fill(problem, np.random.default_rng([seed, index]))
-        case = GuardedRun(placed, op, problem, contents, shift=index % 16, threads=threads)
+        shift = index % 16
+        case = GuardedRun(placed, op, problem, contents, shift=shift, threads=threads)
         try:
             require_time(kernel.id)
             observation = case.run(races=True)
@@ -103,7 +104,7 @@ def check_kernel(
         hazards = observation.hazards if observation else ()
         if observation and hazards and not any(mismatches) and not violations:
             hazards, strays = without_stray(
-                placed, op, problem, contents, observation, case.guarded, shift=index % 16
+                placed, op, problem, contents, observation, case.guarded, shift=shift
             )  # fmt: skip
             tally.strays(strays)
         hazards = described(case.artifact, hazards, case.places)
@@ -111,10 +112,12 @@ def check_kernel(
         if case.nonzero_tickets:
             notes.append(f"{case.nonzero_tickets} of its tickets are not 0 after the launch; the next one needs zeros")
         wrongs = [] if observation and observation.stopped else [wrong for wrong in mismatches if wrong]
-        read = nan_sources(placed, op, problem, contents, wrongs, threads=threads)
+        read = nan_sources(placed, op, problem, contents, wrongs, shift=shift, threads=threads)
         hints = {
             hint for wrong in wrongs
-            if (hint := result_cause(placed, op, problem, contents, wrong, sources=read, threads=threads))
+            if (hint := result_cause(
+                placed, op, problem, contents, wrong, hazards=hazards, sources=read, shift=shift, threads=threads
+            ))
         }  # fmt: skip
         tally.case(problem, mismatches, violations, [*notes, *hints], padded=_is_padded(op, problem), hazards=hazards)
         if progress:

@@ -6,17 +6,24 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from gemmlab.core.hazard import BARRIER, OUTSIDE, RACE, TWO_WRITES, UNWRITTEN, Hazard
+from gemmlab.core.hazard import BARRIER, MISALIGNED, OUTSIDE, RACE, TWO_WRITES, UNWRITTEN, Hazard, is_write
 from gemmlab.core.hazard_source import source_text
 from gemmlab.core.missing_barrier import barrier_lines, lines_of, missing_barriers
-from gemmlab.core.race_causes import Place, Read, barrier_words, declared_as, faulty_barrier, same_element
+from gemmlab.core.race_causes import (
+    Place,
+    Read,
+    barrier_words,
+    declared_as,
+    dynamic_memory,
+    faulty_barrier,
+    same_element,
+)
 from gemmlab.core.source_loops import without_comments
 from gemmlab.verify.leading_lines import lines_without
 
 _ENDED = "already ended"
 """Words in the message of a barrier that was passed although some threads had ended before it."""
-_MISALIGNED = "misaligned"
-_ARRAY_LAST = frozenset({OUTSIDE, UNWRITTEN, _MISALIGNED})
+_ARRAY_LAST = frozenset({OUTSIDE, UNWRITTEN, MISALIGNED})
 _WIDTH = re.compile(r"no multiple of (\d+)")
 _INSTRUCTION = re.compile(r" \([A-Z][\w.]*\)$")
 
@@ -49,7 +56,7 @@ def alignment_hint(cases: Sequence[Sequence[Hazard]]) -> str:
     The address of such an access must be a multiple of that number. The text is empty if no access to an operand is
     misaligned.
     """
-    found = (one for case in cases for one in case if one.kind == _MISALIGNED and one.space == "global" and one.array)
+    found = (one for case in cases for one in case if one.kind == MISALIGNED and one.space == "global" and one.array)
     widths = [int(match[1]) for one in found if (match := _WIDTH.search(one.message))]
     if not widths:
         return ""
@@ -58,9 +65,11 @@ def alignment_hint(cases: Sequence[Sequence[Hazard]]) -> str:
 
 def _access(hazard: Hazard, read: Read) -> str:
     """Return a sentence on one access to an array."""
-    done = f"{hazard.array}{declared_as(hazard, read)} is {'written' if ' write of ' in hazard.message else 'read'}"
+    done = f"{hazard.array}{declared_as(hazard, read)} is {'written' if is_write(hazard) else 'read'}"
     if hazard.kind == OUTSIDE:
-        return f"{done} outside its bounds at {hazard.place}{_without_ld(hazard, read)}"
+        memory = dynamic_memory(hazard, read)
+        cause = f": {memory}" if memory else _without_ld(hazard, read)
+        return f"{done} outside its bounds at {hazard.place}{cause}"
     if hazard.kind == UNWRITTEN:
         return f"{done} at {hazard.place} where nothing has written it"
     return f"{done} at {hazard.place}, at an address that is no multiple of the access's width"

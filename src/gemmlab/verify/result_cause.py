@@ -1,9 +1,13 @@
-"""The cause of a wrong result, where it is one of the commonest mistakes: elements that no thread wrote, and memory
-that must not be read.
+"""The cause of a wrong result, where it is one of the commonest mistakes: writes that are not made, elements that no
+thread wrote, and memory that must not be read.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
+from gemmlab.core.hazard import MISALIGNED, OUTSIDE, Hazard, is_write
 from gemmlab.kernels.bound import PlacedKernel
 from gemmlab.ops.op import Contents, Op, Problem
 from gemmlab.verify.elementwise import Mismatch
@@ -13,17 +17,26 @@ from gemmlab.verify.unwritten import unwritten
 
 def result_cause(
     placed: PlacedKernel, op: Op, problem: Problem, contents: Contents, wrong: Mismatch, *,
-    sources: Contents | None = None, threads: int = 1,
+    hazards: Sequence[Hazard] = (), sources: Contents | None = None, shift: int = 0, threads: int = 1,
 ) -> str:  # fmt: skip
-    """Return a sentence on the cause of the result `wrong`; `""` if it is not one of the two mistakes.
+    """Return a sentence on the cause of the result `wrong`; `""` if it is not one of the three mistakes.
 
-    They are elements that no thread wrote (`unwritten`), and memory that must not be read (`nan_cause`).
-
-    `contents` are the operands before the call; `sources` are those of them whose NaN may have reached the result
-    (`nan_sources`), by default all.
+    They are writes that were not made, elements that no thread wrote (`unwritten`), and memory that must not be read
+    (`nan_cause`). `contents` are the operands before the run, `hazards` and `shift` (`GuardedRun`) are the run's;
+    `sources` are those operands whose NaN may have reached the result (`nan_sources`), by default all.
     """
     return (
-        unwritten(placed, op, problem, contents, wrong, threads=threads)
+        _not_made(wrong, hazards)
+        or unwritten(placed, op, problem, contents, wrong, shift=shift, threads=threads)
         or nan_cause(wrong, contents if sources is None else sources, placed.kernel)
         or ""
     )
+
+
+def _not_made(wrong: Mismatch, hazards: Sequence[Hazard]) -> str:
+    """Return a sentence on a result that is NaN if writes of its array were misaligned or out of bounds; else `""`."""
+    if not math.isnan(wrong.value) or math.isnan(wrong.reference):
+        return ""
+    of_output = (one for one in hazards if one.space == "global" and one.array in ("", wrong.output.upper()))
+    kinds = dict.fromkeys(one.kind for one in of_output if is_write(one) and one.kind in (MISALIGNED, OUTSIDE))
+    return f"{wrong.output} was not written where writes are {' and '.join(kinds)}: those are not made" if kinds else ""

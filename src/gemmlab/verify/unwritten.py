@@ -16,12 +16,14 @@ _NUMBER = 0.7109375
 
 
 def unwritten(
-    placed: PlacedKernel, op: Op, problem: Problem, contents: Contents, wrong: Mismatch, *, threads: int = 1
-) -> str:
+    placed: PlacedKernel, op: Op, problem: Problem, contents: Contents, wrong: Mismatch, *, shift: int = 0,
+    threads: int = 1,
+) -> str:  # fmt: skip
     """Return a sentence on the elements that no thread wrote, if the result `wrong` is one of them; else `""`.
 
     The output held nothing but NaN before the call (`contents`). The problem runs again with a number in place of it:
-    a kernel that reads the output changes that number, and one that does not write it leaves it.
+    a kernel that reads the output changes that number, and one that does not write it leaves it. `shift` is that of the
+    run that gave the result (`GuardedRun`).
     """
     if not op.dot_length(problem):
         return ""  # Who adds nothing to a number leaves it, too.
@@ -29,7 +31,7 @@ def unwritten(
     if not math.isnan(wrong.value) or math.isnan(wrong.reference) or not np.isnan(before).all():
         return ""
     number = np.full_like(before, _NUMBER if np.issubdtype(before.dtype, np.floating) else 1)
-    case = GuardedRun(placed, op, problem, {**contents, wrong.output: number}, threads=threads)
+    case = GuardedRun(placed, op, problem, {**contents, wrong.output: number}, shift=shift, threads=threads)
     observation = case.run()
     left = case.guarded[wrong.output].contents()
     same = left == number.view(left.dtype).reshape(left.shape)

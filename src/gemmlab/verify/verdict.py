@@ -115,14 +115,21 @@ def _near(faults: Faults, conditions: Sequence[Condition] | None, *, probed: boo
 def _wrong(faults: Faults, conditions: Sequence[Condition] | None, *, probed: bool) -> Verdict:
     first = faults.wrong[0].label
     if probed and conditions is None and _hardly_any_passes(faults):
-        return Verdict(EVERYWHERE, f"at whole tiles, too; the smallest case is {first}")
+        return Verdict(EVERYWHERE, f"at whole tiles, too; the smallest case is {first}{_nan_everywhere(faults)}")
     needed = _needed(faults, conditions) if probed else ""
     if not needed or not conditions:
-        return Verdict(SOMEWHERE, f"{len(faults.wrong)} of {faults.cases} cases, the first one {first}")
+        cases = f"{len(faults.wrong)} of {faults.cases} cases, the first one {first}"
+        return Verdict(SOMEWHERE, f"{cases}{_nan_everywhere(faults)}")
     kind = _kind_of(conditions)
     if kind != SOMEWHERE:
         return Verdict(kind, needed)
     return Verdict(kind, "; ".join(filter(None, [needed, _nan_read(faults, conditions)])))
+
+
+def _nan_everywhere(faults: Faults) -> str:
+    """Return `; ` and what held NaN before the call, if that is the cause in every wrong case; else empty."""
+    hints = [other.partition("; ")[0] for other in faults.others if NAN_BEFORE in other]
+    return f"; {hints[0]}" if len(hints) >= len(faults.wrong) else ""
 
 
 def _nan_read(faults: Faults, conditions: Sequence[Condition]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,19 @@ def test_a_barrier_of_the_block_cures_races_within_a_warp_too() -> None:
 def test_a_hazard_without_a_known_cure_stays_as_it_is() -> None:
     outside = Hazard("out of bounds", "k", (0, 0, 0), (0, 0, 0), 4, "a.cu", 2, message="4-byte read", space="global")
     assert with_cures([outside], read=lambda _file: LOOP) == (outside,)
+
+
+def test_an_access_beyond_dynamic_shared_memory_names_the_statement_of_its_size() -> None:
+    text = "__shared__ int fixed[4];\nextern __shared__ float s[];\nfixed[9] = 0; p = s; p[9] = 1;\n"
+    access = Hazard("out of bounds", "k", (0, 0, 0), (0, 0, 0), 4, "a.cu", 3, space="shared", array="s",
+                    message="4-byte write of shared memory at byte 36 of 0")  # fmt: skip
+    for array in ("s", ""):
+        (cured,) = with_cures([replace(access, array=array)], read=lambda _file: text)
+        assert cured.message.endswith("; s[] is dynamic shared memory: state its bytes as smem_bytes")
+    (cured,) = with_cures([replace(access, message=f"{access.message}16")], read=lambda _file: text)
+    assert cured.message.endswith("smem_bytes is too small, or an index too large")
+    fixed = replace(access, array="fixed")
+    assert with_cures([fixed], read=lambda _file: text) == (fixed,)
 
 
 @pytest.mark.in_turns(20)

@@ -10,11 +10,12 @@ from gemmlab.core.hazard import BARRIER, OUTSIDE, UNWRITTEN, Hazard
 from gemmlab.verify.hazard_sentences import sentence_on
 
 ENDED = "the barrier was passed without threads that had already ended"
+DYNAMIC = "more[] is dynamic shared memory"
 SOURCE = """
 #include "four.cuh"
 __global__ void mine(const float* B, int lda, int ldb)
 {
-    __shared__ float As[16][8];
+    __shared__ float As[16][8]; extern __shared__ float more[];
     As[x][y] = B[y * lda + x] + B[y * ldb + x];
     b = B[y * lda + x];
 }
@@ -47,6 +48,14 @@ def hazard(kind: str, line: int, message: str, array: str = "", space: str = "gl
         (
             hazard("misaligned", 6, "16-byte read of global memory at an address that is no multiple of 16", "B"),
             "B is read at mine.cu:6, at an address that is no multiple of the access's width",
+        ),
+        (
+            hazard(OUTSIDE, 7, "4-byte read of shared memory at byte 0 of 0", "more", "shared"),
+            f"more is read outside its bounds at mine.cu:7: {DYNAMIC}: state its bytes as smem_bytes",
+        ),
+        (
+            hazard(OUTSIDE, 7, "4-byte read of shared memory at byte 80 of 64", "more", "shared"),
+            f"more is read outside its bounds at mine.cu:7: {DYNAMIC}: smem_bytes is too small, or an index too large",
         ),
         (hazard("trap", 4, "the kernel stopped itself"), "the kernel stopped itself, at mine.cu:4"),
         (

@@ -64,6 +64,26 @@ def test_a_kernel_that_reads_c_is_told_that_it_held_nan(tmp_path: Path, reads: s
 @pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize(
+    ("store", "kind"),
+    [
+        ("if (col % 4 == 0) *(float4*)&C[row * N + col] = make_float4(sum, sum, sum, sum);", "misaligned"),
+        ("if (col % 4 == 0) *(float4*)&C[row * N + col] = make_float4(0, 0, 0, 0);", "misaligned"),
+        ("C[M * N + row * N + col] = sum;", "out of bounds"),
+    ],
+)
+def test_writes_that_are_not_made_are_told_as_such(tmp_path: Path, store: str, kind: str) -> None:
+    """What is not written keeps its NaN, also where nothing is added to C: that is no read of C."""
+    path = written(tmp_path, "C[row * N + col] = sum;", store)
+    kernel, op = user_kernel(path, grid="ceil_div(N, 16), ceil_div(M, 16)", threads="16, 16"), GemmOp()
+    told = check_kernel(kernel, open_device("emulated"), op, cases=op.parse_sizes("16,16x16x0,32,48")).details()
+    assert f"c was not written where writes are {kind}: those are not made" in told
+    assert "always_reads" not in told
+    assert "no thread wrote" not in told
+
+
+@pytest.mark.in_turns(20)
+@needs_compiler
+@pytest.mark.parametrize(
     ("ends", "kind"),
     [
         ('asm volatile("mbarrier.init.shared.b64 [%0], 1;" :: "r"(4));', "misaligned"),

@@ -101,6 +101,54 @@ def test_parameters_are_template_arguments_or_macros() -> None:
     assert launch_of(macro, GemmProblem(17, 33, 5)).grid == (5, 3, 1)
 
 
+GUARDED = "#ifndef EDGE\n#define EDGE 8\n#endif\n"
+BY_WAY = """
+__global__ void mine(const float* A, const float* B, float* C, int M, int N, int K)
+{
+    int col = blockIdx.x * TILE + threadIdx.x, row = blockIdx.y * TILE + threadIdx.y;
+    float sum = 0.0f;
+    if (row >= M || col >= N) return;
+    for (int k = 0; k < K; ++k) sum += A[row * K + k] * B[k * N + col];
+    C[row * N + col] = sum;
+}
+"""
+
+
+@pytest.mark.in_turns(20)
+@needs_compiler
+@pytest.mark.parametrize(
+    ("before", "header"),
+    [
+        (f"{GUARDED}#define TILE (EDGE)\n", ""),
+        (f"{GUARDED}constexpr int TILE = EDGE;\n", ""),
+        (f"{GUARDED}#if EDGE == 16\n#define TILE 16\n#else\n#define TILE 8\n#endif\n", ""),
+        ('#include "tile.cuh"\n', f"{GUARDED}#define TILE EDGE\n"),
+        ('#include "deep/first.cuh"\n', f"{GUARDED}constexpr int TILE = EDGE;\n"),
+        (f'{GUARDED}#include "tile.cuh"\n', "#define TILE EDGE\n"),
+    ],
+)
+def test_a_macro_that_only_another_one_names_is_defined(tmp_path: Path, before: str, header: str) -> None:
+    (tmp_path / "common" / "deep").mkdir(parents=True)
+    (tmp_path / "common" / "tile.cuh").write_text(header)
+    (tmp_path / "common" / "deep" / "first.cuh").write_text('#include "../tile.cuh"\n')
+    path = tmp_path / "mine.cu"
+    path.write_text(before + BY_WAY)
+    kernel = user_kernel(path, grid="ceil_div(N, EDGE), ceil_div(M, EDGE)", threads="EDGE, EDGE", params={"EDGE": 16},
+                         options=["-Icommon"])  # fmt: skip
+    assert "-DEDGE=16" in kernel.program(kernel.configure(), "sm_80").options
+    assert check_kernel(kernel, open_device("emulated:sm_80"), OP, cases=[GemmProblem(33, 17, 5)]).passed
+
+
+@pytest.mark.parametrize("where", ["mine.cu", "tile.cuh"])
+def test_a_macro_that_another_one_names_needs_its_ifndef(tmp_path: Path, where: str) -> None:
+    path = tmp_path / "mine.cu"
+    path.write_text(f'#include "tile.cuh"\n{BY_WAY}')
+    (tmp_path / "tile.cuh").write_text("")
+    (tmp_path / where).write_text("#define EDGE 8\n#define TILE EDGE\n" + (tmp_path / where).read_text())
+    with pytest.raises(UsageError, match=r"params: EDGE is no parameter .* the file has no `#ifndef EDGE`"):
+        user_kernel(path, grid="ceil_div(N, EDGE), M", threads="EDGE", params={"EDGE": 16})
+
+
 @pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_template_whose_parameters_have_defaults_needs_no_instance(tmp_path: Path) -> None:

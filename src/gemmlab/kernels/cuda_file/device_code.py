@@ -56,6 +56,26 @@ def device_code(text: str, path: str, options: Sequence[str]) -> DeviceCode:
     return DeviceCode(without_host_code(text), dict(_headers(text, folders, set())))
 
 
+def with_headers(text: str, path: str, options: Sequence[str]) -> list[str]:
+    """Return a file's text and those of the headers that it includes from its folder and those of `options`, directly
+    or by way of others.
+    """
+    folders = [Path(folder) for folder in include_path(path, options).folders.values()]
+    return [text, *_own_headers(text, folders, set())]
+
+
+def _own_headers(text: str, folders: Sequence[Path], read: set[Path]) -> Iterator[str]:
+    for piece in pieces(text):
+        if match := _INCLUDE.match(piece.text) if piece.is_directive else None:
+            name = (match[1] or match[2]).strip()
+            file = next((folder / name for folder in folders if (folder / name).is_file()), None)
+            if file is not None and file not in read:
+                read.add(file)
+                inside = _text(file)
+                yield inside
+                yield from _own_headers(inside, [file.parent, *folders], read)
+
+
 def _headers(text: str, folders: Sequence[Path], names: set[str]) -> Iterator[tuple[str, str]]:
     for piece in pieces(text):
         match = _INCLUDE.match(piece.text) if piece.is_directive else None

@@ -11,12 +11,14 @@ from pathlib import Path
 from gemmlab.core.architecture import is_only, runs
 from gemmlab.core.errors import DeviceError
 from gemmlab.core.program import Config, Program
-from gemmlab.kernels.cuda_file.device_code import DeviceCode, device_code
+from gemmlab.kernels.cuda_file.device_code import DeviceCode, device_code, with_headers
+from gemmlab.kernels.cuda_file.file_items import macros_of
 from gemmlab.kernels.cuda_file.header_facts import Facts
 from gemmlab.kernels.cuda_file.signature import Signature, TemplateParameter
-from gemmlab.kernels.cuda_file.tokens import tokens
+from gemmlab.kernels.cuda_file.tokens import pieces
 from gemmlab.kernels.names import shown
 
+_GUARD = re.compile(r"^[ \t]*#[ \t]*ifndef[ \t]+(\w+)", re.MULTILINE)
 COMMON = Path(__file__).parents[1] / "cuda_common"
 """The folder of headers that the shipped kernels share, and that any kernel may include."""
 
@@ -87,12 +89,12 @@ def find_instances(
     """
     flags = [shown(name) for name in facts.names.flags]
     if "<" in facts.kernel:
-        macros = _macros(text, facts, signature, [])
+        macros = _macros(path, text, options, facts, signature, [])
         return Instances(path, text, facts.arch, _typed(signature, facts), facts.kernel, (), macros, (), options)
     used = _used(facts, signature, flags)
     names = [parameter.name for parameter in used]
     decided = tuple(name for name in names if name in flags and name not in facts.params)
-    macros = _macros(text, facts, signature, names)
+    macros = _macros(path, text, options, facts, signature, names)
     return Instances(path, text, facts.arch, signature, "", tuple(used), macros, decided, options, facts.written_anew)
 
 
@@ -120,16 +122,21 @@ def _used(facts: Facts, signature: Signature, flags: Sequence[str]) -> list[Temp
     return used
 
 
-def _macros(text: str, facts: Facts, signature: Signature, used: Sequence[str]) -> tuple[str, ...]:
-    """Return the parameters of the configuration that are macros of the file, not template parameters (`used`).
+def _macros(
+    path: Path, text: str, options: Sequence[str], facts: Facts, signature: Signature, used: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the parameters of the configuration that are macros of the file or of its headers, not template parameters
+    (`used`): those for which one of these has an `#ifndef`.
 
-    Parameters that only the launch uses are left out; `UsageError` for others for which the file has no `#ifndef`.
+    Parameters that only the launch uses are left out; `UsageError` for others without an `#ifndef`.
     """
+    others = [name for name in facts.params if name not in used]
+    texts = with_headers(text, str(path), options) if others else []
+    guards = {name for one in texts for name in _GUARD.findall(one)}
     of_launch = {name for expression in (*facts.grid, *facts.threads, facts.smem_bytes) for name in expression.names}
-    in_code = {token.text for token in tokens(text)}
-    macros = tuple(name for name in facts.params if name not in (*used, *(of_launch - in_code)))
-    for name in macros:
-        if not re.search(rf"^[ \t]*#[ \t]*ifndef[ \t]+{name}\b", text, re.MULTILINE):
+    alone = of_launch.difference(*map(_names_in, texts))
+    for name in others:
+        if name not in guards | alone:
             template = ", ".join(parameter.name for parameter in signature.template) or "none"
             raise facts.stated.error(
                 "params",
@@ -137,7 +144,13 @@ def _macros(text: str, facts: Facts, signature: Signature, used: Sequence[str]) 
                 f"`#ifndef {name}` that would let it be defined; nor is it the launch's alone",
                 name,
             )
-    return macros
+    return tuple(name for name in others if name in guards)
+
+
+def _names_in(text: str) -> set[str]:
+    """Return the words of a text that may be compiled, those in the texts of macros included."""
+    found = list(pieces(text))
+    return {token.text for token in found if not token.is_directive}.union(*macros_of(found).values())
 
 
 def _typed(signature: Signature, facts: Facts) -> Signature:

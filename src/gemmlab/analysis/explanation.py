@@ -29,6 +29,9 @@ from gemmlab.kernels.kernel import Kernel
 from gemmlab.sass.source_places import call_sites
 from gemmlab.toolchain.ptxas_log import Remark
 
+_NO_TRUST = "Its figures and results cannot be trusted."
+_RIGHT = "The results of this run are right all the same; at another size, or on a GPU, they need not be."
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Explanation(Display, Tabular):
@@ -49,7 +52,7 @@ class Explanation(Display, Tabular):
 
     def _line(self) -> str:
         subject, roofline = self.subject, self.roofline
-        faults = "; HAZARDS" if subject.hazards else "; WRONG" if subject.wrong else ""
+        faults = f"; {_faults(subject)}" if _faults(subject) else ""
         keys = ", ".join(finding.key for finding in self.findings) or "none of the known findings"
         return (
             f"{subject.name} on {subject.model.name}: at most {roofline.bound:,.0f} {subject.unit} "
@@ -62,7 +65,7 @@ class Explanation(Display, Tabular):
         code = [] if self.loop is None else [one.text for one in self.loop.instructions]
         return View(
             f"{subject.name}: {subject.arch} code on {subject.model.name}, counted at {subject.size.label}",
-            "HAZARDS" if subject.hazards else "WRONG" if subject.wrong else "", not faults,
+            _faults(subject), not faults,
             (*faults, f"at most {self.roofline.bound:,.0f} {subject.unit} by {self.roofline.bound_by}", *lines),
             self._grids(), folded=(("main loop", "\n".join(code)),) if code else (), notes=tuple(subject.traits),
         )  # fmt: skip
@@ -156,11 +159,17 @@ def words_of(subject: Subject, occupancy: OccupancyReport, rows: Sequence[Access
     return {
         "binding": binding,
         "wrong_words": sentence("; ".join(subject.wrong)),
+        "trust_words": _NO_TRUST if subject.wrong or subject.kernel is None else _RIGHT,
         "serialized_words": _remark(subject.serialized),
         "ignored_words": _remark(subject.setmaxnreg_ignored),
         **worst_words(rows, _call_sites(subject)),
         "store_cure": cure_of_stores(subject.counters, worst_rows(rows, "store_conflict")),
     }
+
+
+def _faults(subject: Subject) -> str:
+    """Return `WRONG`, `HAZARDS`, both or neither."""
+    return ", ".join(["WRONG"] * bool(subject.wrong) + ["HAZARDS"] * bool(subject.hazards))
 
 
 def _call_sites(subject: Subject) -> dict[int, str]:

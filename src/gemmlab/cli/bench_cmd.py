@@ -167,7 +167,7 @@ def bench(
         for note in result.record.notes:
             typer.echo(f"note: {note}", err=True)
     if result.wrong:
-        failed = [f"{row.name} at {row.size}" for row in result.counts if row.verified is False]
+        failed = [f"{row.name} at {row.size} ({row.outcome})" for row in result.counts if row.verified is False]
         if failed and form is Form.TEXT:  # The notes below the table have said why.
             raise WrongResultError(f"failed: {', '.join(failed)}")
         raise WrongResultError("\n".join(result.wrong))

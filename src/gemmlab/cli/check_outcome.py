@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from gemmlab.instruments.check_result import CheckResult
 
 COLUMNS = """
+  hazards      what a kernel must not do, right or wrong: the emulator notices it; elsewhere only writes outside show
   padded       cases in which rows lie further apart than they are long (ld > columns)
   error/bound  the largest error of an element / what {precisions} allows it; above 1 the kernel is wrong
   error/|c|/K  no verdict: the largest relative error / K, as articles test it; it may be large where a sum is near 0"""
@@ -30,24 +31,25 @@ def _show(checked: CheckResult) -> None:
     from rich.table import Table
 
     from gemmlab.cli.console import table_console
-    from gemmlab.instruments.check_result import NOT_RUN, stopped, verdict
+    from gemmlab.instruments.check_result import NOT_RUN, hazards, stopped
 
     for report in checked.reports:
         if not report.passed:
             typer.echo(report.headline())
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("kernel", "result", "cases", "padded", "threads", "error/bound", "error/|c|/K", "seconds"):
-        table.add_column(heading, justify="left" if heading in ("kernel", "result") else "right")
+    words = ("kernel", "result", "hazards")
+    for heading in (*words, "cases", "padded", "threads", "error/bound", "error/|c|/K", "seconds"):
+        table.add_column(heading, justify="left" if heading in words else "right")
     for report in checked.reports:
         worst = report.worst_ratio
         ratio = f"{worst:.3f}" if worst < _MOST_IN_FULL else f"{worst:.1e}"
         measures = (ratio, f"{report.source_error:.1e}", f"{report.seconds:.1f}")
         numbers = (str(report.cases), str(report.padded), str(report.threads), *measures)
-        table.add_row(report.subject, verdict(report), *numbers)
+        table.add_row(report.subject, report.result.upper(), hazards(report) or "-", *numbers)
     for name, error in checked.errors.items():
-        table.add_row(name, stopped(error), "", "", "", "", "", "")
+        table.add_row(name, stopped(error), "", "", "", "", "", "", "")
     for name in checked.not_checked:
-        table.add_row(name, NOT_RUN, "", "", "", "", "", "")
+        table.add_row(name, NOT_RUN, "", "", "", "", "", "", "")
     table_console().print(table)
     if checked.reports:
         precisions = dict.fromkeys(report.precision for report in checked.reports)

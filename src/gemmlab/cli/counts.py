@@ -62,13 +62,11 @@ def print_counts(record: Record, rows: Sequence[CountRow]) -> None:
 def _cells(row: CountRow) -> list[str]:
     from gemmlab.core.numerals import plain
 
-    ran = "not verified" if row.instructions is not None else "not run"
-    verdict = {True: "PASS", False: "FAIL", None: ran}[row.verified]
     return [
         row.name, row.size, _whole(row.instructions), "" if row.fma_share is None else f"{row.fma_share:.1%}",
         plain(row.threads_per_instruction), _whole(row.load_requests), plain(row.load_sectors),
         plain(row.store_sectors), _whole(row.shared_wavefronts), _whole(row.shared_excess), _whole(row.barriers),
-        verdict,
+        row.outcome,
     ]  # fmt: skip
 
 

@@ -25,6 +25,7 @@ from gemmlab.core.files import replace_file
 from gemmlab.core.notebook_view import Display, View, grid
 from gemmlab.core.numerals import plain
 from gemmlab.core.stats import spread
+from gemmlab.core.words import counted
 
 SCHEMA = "gemmlab.record/2"
 COMPRESSED = ".gz"
@@ -68,11 +69,14 @@ class Result(Display):
     threads: int
     facts: Facts = field(default_factory=dict)
     """Facts such as library, version, core type, thread runtime, threads used, file name; for gemmlab's kernels target,
-    compiler, digest; from a counting device `counters` by name, and `hazards`.
+    compiler, digest; from a counting device `counters` by name, and `hazards`; with hazards also `right`, whether the
+    result is right all the same (`None`: not compared).
     """
     samples: tuple[Sample, ...] = ()
     verified: bool | None = None
-    """True if the result is right, False if wrong; `None`: not compared with the reference."""
+    """True if the result is right, False if it is wrong or the kernel has hazards; `None`: not compared with the
+    reference.
+    """
     max_error_ratio: float | None = None
     """Largest error divided by its tolerance, of elements whose reference and tolerance are finite: wrong above 1;
     infinite if such an element is NaN, or infinite and wrong. `None`: not compared.
@@ -90,18 +94,30 @@ class Result(Display):
         """
         return spread([sample.time_us for sample in self.samples]).median if self.samples else None
 
+    @property
+    def outcome(self) -> str:
+        """`PASS`; `FAIL` for a wrong result; with hazards also their number, as `right, 1 hazard`; empty if there are
+        none and the result was not compared.
+        """
+        known = {True: "PASS", False: "FAIL", None: ""}
+        hazards = len(self.facts.get("hazards", ()))
+        if not hazards:
+            return known[self.verified]
+        word = {True: "right", False: "FAIL", None: "not verified"}[self.facts.get("right", False)]
+        return f"{word}, {counted(hazards, 'hazard')}"
+
     def _line(self) -> str:
         time_us = self.median_us
         timed = "not timed" if time_us is None else f"{plain(time_us)} us in {len(self.samples)} turns"
-        verdict = {True: "right", False: "WRONG", None: "not verified"}[self.verified]
+        words = {"PASS": "right", "FAIL": "WRONG", "": "not verified"}
+        verdict = words.get(self.outcome, self.outcome)
         return f"{self.contestant} at {self.label}, threads: {self.threads}: {timed}, {verdict}"
 
     def _cells(self) -> tuple[Any, ...]:
         """Return a row of a table: contestant, size, threads, median time, GFLOP/s, turns and verdict."""
         time_us = self.median_us
         speed = self.flops / time_us / 1e3 if time_us and self.flops else None
-        verdict = {True: "PASS", False: "FAIL", None: ""}[self.verified]
-        return (self.contestant, self.label, self.threads, time_us, speed, len(self.samples), verdict)
+        return (self.contestant, self.label, self.threads, time_us, speed, len(self.samples), self.outcome)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from gemmlab.core.errors import GemmlabError, TimeLimitError
 from gemmlab.core.notebook_view import Display, View, grid
 from gemmlab.core.tabular import Row, Tabular
 from gemmlab.core.words import assignments
-from gemmlab.verify.check_report import CheckReport
+from gemmlab.verify.check_report import RIGHT, CheckReport
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -38,7 +38,9 @@ class CheckResult(Display, Tabular):
         return errors or bool(self.not_checked) or any(report.timed_out for report in self.reports)
 
     def rows(self) -> list[Row]:
-        """Return a row for each kernel. `worst_ratio` is the largest error relative to its bound: right if at most 1.
+        """Return a row for each kernel. `result` is on its results alone; `hazards` has the kinds of its hazards.
+
+        `worst_ratio` is the largest error relative to its bound: right if at most 1.
 
         `source_error` is the largest error relative to its element, divided by the number of terms. Times are in
         seconds.
@@ -46,10 +48,10 @@ class CheckResult(Display, Tabular):
         return [
             *(
                 {
-                    "kernel": report.subject, "result": verdict(report), "device": report.device,
-                    "config": assignments(report.config), "cases": report.cases, "planned": report.planned,
-                    "padded": report.padded, "failures": len(report.failures), "threads": report.threads,
-                    "worst_ratio": report.worst_ratio, "worst_problem": report.worst_problem,
+                    "kernel": report.subject, "result": report.result.upper(), "hazards": hazards(report),
+                    "device": report.device, "config": assignments(report.config), "cases": report.cases,
+                    "planned": report.planned, "padded": report.padded, "failures": len(report.failures),
+                    "threads": report.threads, "worst_ratio": report.worst_ratio, "worst_problem": report.worst_problem,
                     "source_error": report.source_error, "seconds": report.seconds, "error": None,
                 }
                 for report in self.reports
@@ -68,18 +70,23 @@ class CheckResult(Display, Tabular):
         }  # fmt: skip
 
     def _line(self) -> str:
-        return "; ".join(f"{row['kernel']}: {row['result']}" for row in self.rows())
+        return "; ".join(
+            f"{row['kernel']}: {', '.join(filter(None, [row['result'], row.get('hazards')]))}" for row in self.rows()
+        )
 
     def _view(self) -> View:
-        names = ("kernel", "result", "device", "cases", "worst_ratio", "source_error", "seconds")
+        names = ("kernel", "result", "hazards", "device", "cases", "worst_ratio", "source_error", "seconds")
         rows = self.rows()
         cells = grid(
-            ("kernel", "result", "device", "cases", "error/bound", "error/|c|/K", "seconds"),
+            ("kernel", "result", "hazards", "device", "cases", "error/bound", "error/|c|/K", "seconds"),
             ([row.get(name) for name in names] for row in rows),
-            texts=range(3),
+            texts=range(4),
         )
         good = {report.subject for report in self.reports if report.passed}
-        wrong = frozenset((place, 1) for place, row in enumerate(rows) if row["kernel"] not in good)
+        wrong = frozenset(
+            (place, 1 + (row["result"] == RIGHT.upper()))
+            for place, row in enumerate(rows) if row["kernel"] not in good
+        )  # fmt: skip
         details = [(report.subject, report.explain()) for report in self.reports if not report.passed]
         details += [(name, str(error)) for name, error in self.errors.items()]
         badge = "passed" if self.passed else "not passed"
@@ -100,9 +107,9 @@ class CheckResult(Display, Tabular):
 NOT_RUN = "NOT RUN"
 
 
-def verdict(report: CheckReport) -> str:
-    """Return a report's verdict in a word or two: `PASS`, `SOLVED`, `RACE`, `WRONG AT EDGES`, `STOPPED`, ..."""
-    return report.verdict.kind.upper()
+def hazards(report: CheckReport) -> str:
+    """Return the kinds of hazards in a report: `RACE`, `OUT OF BOUNDS, UNWRITTEN`; empty without any."""
+    return ", ".join(report.hazard_kinds).upper()
 
 
 def stopped(error: GemmlabError) -> str:

@@ -119,6 +119,8 @@ def _result(count: Count, placed: PlacedKernel, problem: Problem) -> Result:
         notes = (*notes, *wrong, *(hazard.explain() for hazard in hazards))
         if found or hazards:
             verified = not wrong and not hazards
+        if hazards:
+            facts["right"] = not wrong if found else None
         worst = max((item.worst_ratio for item in found), default=None)
         facts |= {**_code(placed), **_counted(observation.counters), "hazards": [asdict(hazard) for hazard in hazards]}
     return Result(

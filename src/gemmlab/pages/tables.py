@@ -105,7 +105,8 @@ def count_table(record: Record) -> Table:
             Cell(row.name, kernel=row.name), size_cell(row.size), _whole(row.instructions),
             Cell(percent(row.fma_share)), Cell(plain(row.threads_per_instruction)), _whole(row.load_requests),
             Cell(plain(row.load_sectors)), Cell(plain(row.store_sectors)), _whole(row.shared_wavefronts),
-            _whole(row.shared_excess), _whole(row.barriers), verdict(row.verified), Cell("; ".join(row.notes)),
+            _whole(row.shared_excess), _whole(row.barriers), Cell(row.outcome, wrong=row.verified is False),
+            Cell("; ".join(row.notes)),
         )
         for row in count_rows(record)
     ]  # fmt: skip
@@ -138,7 +139,7 @@ def verified_table(results: Iterable[Result]) -> Table:
     cells = [
         (
             Cell(contestant(result.contestant), kernel=kernel_of(result)), size_cell(result.label),
-            Cell(str(result.threads)), verdict(result.verified),
+            Cell(str(result.threads)), Cell(result.outcome or "-", wrong=result.verified is False),
             Cell("" if result.max_error_ratio is None else f"{result.max_error_ratio:.3g}"),
             Cell("; ".join(result.notes)),
         )

@@ -18,6 +18,8 @@ class CountRow(Display):
     size: str
     idea: str
     verified: bool | None
+    outcome: str
+    """`Result.outcome`, or that it did not run or was not verified."""
     instructions: float | None
     """Instructions executed by warps."""
     fma_share: float | None
@@ -59,7 +61,9 @@ def count_rows(record: Record) -> list[CountRow]:
 
 def wrong_counts(rows: Sequence[CountRow]) -> list[str]:
     """Return a line for each kernel with a wrong result or a hazard, such as a race."""
-    return [f"{row.name} at {row.size}: {'; '.join(row.notes)}" for row in rows if row.verified is False]
+    return [
+        f"{row.name} at {row.size}: {'; '.join([row.outcome, *row.notes])}" for row in rows if row.verified is False
+    ]
 
 
 def _row(result: Result) -> CountRow:
@@ -74,6 +78,7 @@ def _row(result: Result) -> CountRow:
         size=result.label,
         idea=str(known.get("idea", "")),
         verified=result.verified,
+        outcome=result.outcome or ("not run" if instructions is None else "not verified"),
         instructions=instructions,
         fma_share=opcodes.get("FFMA", 0) / instructions if instructions else None,
         threads_per_instruction=facts.get("threads_per_instruction"),

@@ -16,8 +16,10 @@ from gemmlab.core.words import assignments, counted
 from gemmlab.kernels.claims import OF_EXERCISE
 from gemmlab.verify.elementwise import SOURCE_LIMIT, Mismatch, plain
 from gemmlab.verify.guards import Violation
-from gemmlab.verify.verdict import PASSED, Verdict
+from gemmlab.verify.verdict import OF_RESULTS, PASSED, SOMEWHERE, WRITES, Verdict
 
+RIGHT = "right"
+"""`CheckReport.result` of a kernel whose results are right, with a hazard or a forbidden write all the same."""
 MOST_EXPLAINED = 3
 """A report explains the first failure of each kind at length, then others until this many are explained. Of the rest it
 names the problems; `--json` has all in full.
@@ -136,6 +138,21 @@ class CheckReport(Display):
         return not any(failure.mismatches for failure in self.failures)
 
     @property
+    def result(self) -> str:
+        """The outcome of the results in a word or two, hazards aside: `pass`, `wrong at edges`, ...; `right` or `wrong`
+        if the verdict is on a hazard or a forbidden write.
+        """
+        return self.verdict.kind if self.verdict.kind in OF_RESULTS else RIGHT if self.right else SOMEWHERE
+
+    @property
+    def hazard_kinds(self) -> tuple[str, ...]:
+        """The kinds of hazards in all cases, and `writes outside` for forbidden writes; that of the verdict first."""
+        first = [self.verdict.kind] if self.verdict.kind not in OF_RESULTS else []
+        found = [hazard.kind for failure in self.failures for hazard in failure.hazards]
+        outside = [WRITES] if any(failure.violations for failure in self.failures) else []
+        return tuple(dict.fromkeys([*first, *found, *outside]))
+
+    @property
     def source_passed(self) -> bool:
         """True if `source_error` is below 1e-6, so that the test in the published sources of the kernels would pass."""
         return self.source_error < SOURCE_LIMIT
@@ -235,9 +252,12 @@ class CheckReport(Display):
         )  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
-        """Return all fields as JSON values, and the properties `passed`, `right`, `source_passed` and `timed_out`."""
+        """Return all fields as JSON values, and the properties `passed`, `right`, `result`, `hazard_kinds`,
+        `source_passed` and `timed_out`.
+        """
         data: dict[str, Any] = plain(self)
         return data | {
-            "passed": self.passed, "right": self.right, "source_passed": self.source_passed,
+            "passed": self.passed, "right": self.right, "result": self.result,
+            "hazard_kinds": list(self.hazard_kinds), "source_passed": self.source_passed,
             "timed_out": self.timed_out,
         }  # fmt: skip

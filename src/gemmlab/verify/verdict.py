@@ -25,6 +25,8 @@ ROWS = "wrong at unaligned rows"
 EVERYWHERE = "wrong everywhere"
 SOMEWHERE = "wrong"
 WRITES = "writes outside"
+OF_RESULTS = frozenset({PASSED, SOLVED, STOPPED, UNEXPECTED, OVERFLOW, EDGES, ROWS, EVERYWHERE, SOMEWHERE})
+"""Kinds of verdicts on results and figures; every other kind is a forbidden access, or another hazard."""
 _ROWS: Mapping[str, tuple[str, str]] = {"a": ("M", "K"), "b": ("K", "N"), "c": ("M", "M")}
 """Operand -> extent that is its number of stored rows if the problem does not transpose it, and if it does."""
 _RARE = 4

@@ -129,7 +129,14 @@ def test_a_race_comes_first_and_ends_with_1(tmp_path: Path) -> None:
     result = run(write(tmp_path, ""), *FLAGS, "--sizes", "32")
     assert result.exit_code == 1
     assert "!  race at" in result.stdout
-    assert "cannot be trusted" in result.stdout
+    assert "; the results are right at 32x32x32 all the same. Bound by" in result.stdout
+    assert "The results of this run are right all the same" in result.stdout
+    assert "cannot be trusted" not in result.stdout
+    wrong = write(tmp_path, "")
+    Path(wrong).write_text(Path(wrong).read_text().replace("] = sum", "] = -sum"))
+    result = run(wrong, *FLAGS, "--sizes", "32")
+    assert "; results are wrong at 32x32x32. Bound by" in result.stdout
+    assert "Its figures and results cannot be trusted" in result.stdout
 
 
 @pytest.mark.in_turns(20)

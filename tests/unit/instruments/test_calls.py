@@ -76,6 +76,28 @@ def test_a_kernel_is_its_text_or_its_file(tmp_path: Path) -> None:
 
 @pytest.mark.in_turns(20)
 @needs_compiler
+@pytest.mark.parametrize(
+    ("last", "result", "hazards"),
+    [
+        ("= sum;", "PASS", ""),
+        ("= sum + (K % 16 == 0 ? 0 : 1);", "WRONG AT EDGES", ""),
+        ("= sum + 0 * A[M * K];", "RIGHT", "OUT OF BOUNDS"),
+        ("= 2 * sum + 0 * A[M * K];", "WRONG", "OUT OF BOUNDS"),
+    ],
+)
+def test_results_and_hazards_are_two_columns(last: str, result: str, hazards: str) -> None:
+    source = SOURCE.replace("float alpha, ", "").replace("float beta, ", "")
+    source = f"{source[: source.index('= alpha')]}{last}\n  }}\n}}\n"
+    found = gemmlab.check(source, device="emulated", facts=FACTS)
+    (row,) = found.rows()
+    assert (row["result"], row["hazards"]) == (result, hazards), found
+    (report,) = found.to_json()["reports"]
+    assert (report["result"], report["hazard_kinds"]) == (result.lower(), [hazards.lower()] if hazards else [])
+    assert repr(found).endswith(f"mine: {result}{hazards and ', '}{hazards}>")
+
+
+@pytest.mark.in_turns(20)
+@needs_compiler
 def test_a_kernel_that_does_not_compile_is_in_the_errors() -> None:
     found = gemmlab.check(SOURCE.replace("float sum", "flaot sum"), sizes=5, device="emulated", facts=FACTS)
     assert not found.passed

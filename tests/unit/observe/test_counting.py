@@ -86,7 +86,7 @@ def test_loads_of_every_kind_are_in_the_rows(name: str, kind: str) -> None:
 
 
 @pytest.mark.in_turns(20)
-def test_what_a_kernel_must_not_do_makes_it_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_hazard_is_told_beside_the_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "own.cu"
     path.write_text(OWN)
     record = count_kernels(count(kernel_named(str(path), FLAGS), sizes="3x33x4"))
@@ -96,9 +96,15 @@ def test_what_a_kernel_must_not_do_makes_it_wrong(tmp_path: Path, capsys: pytest
     assert (hazard["kind"], hazard["file"], hazard["line"]) == ("out of bounds", "own.cu", 5)
     assert "out of bounds at own.cu:5" in result.notes[0]
     rows = count_rows(record)
-    assert "own at 3x33x4: out of bounds" in wrong_counts(rows)[0]
+    assert "own at 3x33x4: right, 1 hazard; out of bounds" in wrong_counts(rows)[0]
     print_counts(record, rows)
-    assert "FAIL" in capsys.readouterr().out
+    assert "right, 1 hazard" in capsys.readouterr().out
+    assert "not timed, right, 1 hazard" in str(result)
+    record = count_kernels(replace(count(kernel_named(str(path), FLAGS), sizes="3x33x4"), verify=False))
+    assert [row.outcome for row in count_rows(record)] == ["not verified, 1 hazard"]
+    path.write_text(OWN.replace("sum +=", "sum -="))
+    record = count_kernels(count(kernel_named(str(path), FLAGS), sizes="3x33x4"))
+    assert [row.outcome for row in count_rows(record)] == ["FAIL, 1 hazard"]
 
 
 @pytest.mark.in_turns(20)

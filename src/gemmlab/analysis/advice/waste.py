@@ -12,7 +12,7 @@ WASTE = (
     ),
     Advice(
         "hazards", "hazards > 0", "1000",
-        "Kinds of accesses that a kernel must not make: {hazards:.0f}. Its figures and results cannot be trusted.",
+        "Kinds of accesses that a kernel must not make: {hazards:.0f}. {trust_words}",
         "Mend the first hazard before anything else: the others may follow from it.",
     ),
     Advice(

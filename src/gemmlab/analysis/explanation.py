@@ -89,12 +89,13 @@ class Explanation(Display, Tabular):
                 for row in self.accesses]  # fmt: skip
 
     def __str__(self) -> str:
-        """Return lines: kernel and GPU, hazards, findings (the heaviest first), and the bound."""
+        """Return lines: kernel and GPU, traits, hazards, findings (the heaviest first), and the bound."""
         subject, roofline = self.subject, self.roofline
         found = [f"{number}. {one.text} {one.attempt} {one.gain}" for number, one in enumerate(self.findings, 1)]
         return "\n".join([
             f"{subject.name}: {subject.arch} code on {subject.model.name}, counted on {subject.counters.origin}",
-            *(hazard.explain() for hazard in subject.hazards), *(found or ["none of the known findings"]),
+            *(f"it {trait}" for trait in subject.traits), *(hazard.explain() for hazard in subject.hazards),
+            *(found or ["none of the known findings"]),
             f"at most {roofline.bound:,.0f} {subject.unit} by {roofline.bound_by}",
         ])  # fmt: skip
 

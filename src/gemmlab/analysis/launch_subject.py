@@ -21,9 +21,12 @@ _SECTOR = 32
 
 
 def explain_launch(
-    artifact: Artifact, launch: Launch, counters: Counters | None, hazards: tuple[Hazard, ...], gpu: str = ""
-) -> Explanation:
+    artifact: Artifact, launch: Launch, counters: Counters | None, hazards: tuple[Hazard, ...], gpu: str = "",
+    stray: tuple[str, ...] = (),
+) -> Explanation:  # fmt: skip
     """Explain a launch for the GPU named `gpu`, by default the emulator's model GPU of the code's architecture.
+
+    `stray` are reads of unwritten memory that reach no result, in words.
 
     The launch's work is the floating-point operations that its lanes executed; if there are none, the bytes that it
     moved. These are the bytes of the sectors of global memory that it accessed; a wave of blocks counts a sector once.
@@ -40,7 +43,7 @@ def explain_launch(
     subject = Subject(
         kernel=None, config={}, arch=arch, model=model, artifact=replace(artifact, resources=_resources(artifact)),
         function=function, launch=launch, counters=counters, hazards=hazards, wrong=(), unit=GFLOPS if flops else GBS,
-        size=size, scaled=size,
+        size=size, scaled=size, stray=stray,
     )  # fmt: skip
     return explain_subject(subject)
 

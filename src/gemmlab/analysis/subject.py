@@ -80,6 +80,8 @@ class Subject(Display):
     """The size that was run."""
     scaled: Size
     """The largest size of the GPU benchmark, to which figures are extrapolated; for a launch of any code, `size`."""
+    stray: tuple[str, ...] = ()
+    """Reads of unwritten memory that reach no result, in words."""
 
     def _line(self) -> str:
         return f"{self.name}: {self.arch} code on {self.model.name}, counted at {self.size.label}"
@@ -96,10 +98,10 @@ class Subject(Display):
 
     @property
     def traits(self) -> list[str]:
-        """Notes on operands that the kernel reads though their factor is 0: `reads C when beta is 0, so beta is 1 where
-        it would be 0`.
+        """Notes on operands that the kernel reads though their factor is 0, as `reads C when beta is 0, so beta is 1
+        where it would be 0`, and on unwritten memory that it reads (`stray`).
         """
-        return [] if self.kernel is None else factor_notes(self.kernel, find_op(self.kernel.op))
+        return [*([] if self.kernel is None else factor_notes(self.kernel, find_op(self.kernel.op))), *self.stray]
 
     @property
     def arithmetic(self) -> bool:
@@ -197,7 +199,9 @@ def observe(kernel: Kernel, arch: str, model: gpu.GpuModel, config: Mapping[str,
             if (hint := result_cause(placed, op, problem, contents, one, hazards=observation.hazards))
         )  # fmt: skip
     wrong += [changed.explain() for buffer in left.values() for changed in buffer.violations()]
-    hazards = observation.hazards if wrong else without_stray(placed, op, problem, contents, observation, left)[0]
+    hazards, stray = observation.hazards, tuple[str, ...]()
+    if not wrong:
+        hazards, stray = without_stray(placed, op, problem, contents, observation, left)
     artifact = bound.loaded.artifact
     (largest,) = op.parse_sizes(family_of("cuda", op.name).bench_sizes.rpartition(",")[2])
     large = as_taken(kernel, op, largest)
@@ -206,7 +210,7 @@ def observe(kernel: Kernel, arch: str, model: gpu.GpuModel, config: Mapping[str,
         function=parse(artifact.texts["sass"])[artifact.entry],
         launch=_main_launch(kernel, bound.launches),
         counters=observation.counters, hazards=with_cures(described(artifact, hazards, {})), wrong=tuple(wrong),
-        unit=op.unit, size=_size(op, problem), scaled=_size(op, large),
+        unit=op.unit, size=_size(op, problem), scaled=_size(op, large), stray=stray,
     )  # fmt: skip
 
 

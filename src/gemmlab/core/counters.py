@@ -228,6 +228,8 @@ class Observation:
     hazards: tuple[Hazard, ...] = ()
     stopped: bool = False
     """True if a hazard ended a launch early or prevented it: memory that it had not written yet is unchanged."""
+    printed: str = ""
+    """What the kernel printed."""
 
 
 def merge(observations: Sequence[Observation]) -> Observation:
@@ -253,7 +255,8 @@ def merge(observations: Sequence[Observation]) -> Observation:
     names = dict.fromkeys(counters.kernel for counters in all_counters)
     counters = Counters(" + ".join(names), all_counters[0].origin, tuple(sites.values()), extra)
     hazards = tuple(hazard for observation in observations for hazard in observation.hazards)
-    return Observation(counters, hazards, stopped=any(observation.stopped for observation in observations))
+    printed = "".join(observation.printed for observation in observations)
+    return Observation(counters, hazards, any(observation.stopped for observation in observations), printed)
 
 
 _MEMORY_KINDS = (

@@ -172,7 +172,8 @@ class CountingDevice(Protocol):
         """Run once and return counters and hazards.
 
         With `races`, races in global memory are detected too. `filling` is the byte that unwritten memory reads as; if
-        `None`, that memory is left as it is.
+        `None`, that memory is left as it is. A run with a filling repeats another one, so its printed text is only
+        returned.
         """
 
 

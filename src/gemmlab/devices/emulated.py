@@ -171,8 +171,9 @@ class EmulatedDevice(DeviceIdentity):
 
         `races` also detects races in global memory, which takes several times as long and 64 bytes for each word, or
         for each narrower element that the code accesses. `filling` is the byte that unwritten memory reads as. The
-        kernel's `printf` is written to `sys.stdout` at the end. Raises `TimeLimitError` when the time limit
-        (`core.time_limit`) passes, and `UsageError` for a cooperative launch of more blocks than are resident together.
+        kernel's `printf` is written to `sys.stdout` at the end, unless there is a `filling`. Raises `TimeLimitError`
+        when the time limit (`core.time_limit`) passes, and `UsageError` for a cooperative launch of more blocks than
+        are resident together.
         """
         geometry, outcome = self._run(loaded, launch, races=races, filling=filling)
         observation = observe(loaded.image, geometry, outcome, self.id)
@@ -180,7 +181,7 @@ class EmulatedDevice(DeviceIdentity):
         if not launch.cooperative and "%envreg" in loaded.artifact.texts.get("ptx", ""):
             hazards = tuple(replace(one, message=f"{one.message}; {_UNCOOPERATIVE}") if one.kind == "trap" else one
                             for one in hazards)  # fmt: skip
-        return replace(observation, hazards=(*hazards, *hazards_of_ptx(loaded)))
+        return replace(observation, hazards=(*hazards, *hazards_of_ptx(loaded)), printed=outcome.printed)
 
     def trace(self, loaded: EmulatedLoaded, launch: Launch, request: TraceRequest) -> Trace:
         """Run once and record the parts that `request` names.
@@ -212,7 +213,7 @@ class EmulatedDevice(DeviceIdentity):
         if launch.cooperative:
             # All blocks are resident, so that they may wait for each other.
             outcome = replace(outcome, awaited=())
-        if outcome.printed:
+        if outcome.printed and filling is None:
             # As the CUDA runtime does when a launch has ended.
             sys.stdout.write(outcome.printed)
             sys.stdout.flush()

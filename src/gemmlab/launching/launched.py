@@ -38,6 +38,10 @@ class Launched(Display):
     """The machine code that ran, with its compiler, digest, resources and texts."""
     request: Launch
     """Grid, threads and shared memory, without arguments."""
+    stray: tuple[str, ...] = ()
+    """Reads of unwritten memory that reach no output, in words: no hazards. The launch was repeated with other contents
+    of that memory to find out.
+    """
 
     def explain(self, gpu: str = "") -> Explanation:
         """Explain what limits the kernel on a GPU (`"A100"`; by default the emulator's model GPU of the code's
@@ -48,7 +52,7 @@ class Launched(Display):
         """
         from gemmlab.analysis.launch_subject import explain_launch
 
-        return explain_launch(self.artifact, self.request, self.counters, self.hazards or (), gpu)
+        return explain_launch(self.artifact, self.request, self.counters, self.hazards or (), gpu, self.stray)
 
     def _named(self) -> list[tuple[str, Array]]:
         """Return the outputs by their names, or by their numbers."""
@@ -77,5 +81,6 @@ class Launched(Display):
             "" if self.hazards is None else "HAZARDS" if self.hazards else "no hazards", not self.hazards,
             (f"grid {blocks}, threads {threads}", *(hazard.explain() for hazard in self.hazards or ())),
             (outputs, *([counts] if counts.rows else [])),
+            notes=tuple(f"it {read}" for read in self.stray),
             folded=tuple((name, texts[name]) for name in ("sass", "ptx") if texts.get(name)),
         )  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, SupportsIndex
@@ -11,18 +11,26 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from gemmlab.core.counters import Observation
-from gemmlab.core.errors import ArgumentTypeError, CompileError, DeviceError, NoCompilerError, UsageError
+from gemmlab.core.errors import (
+    ArgumentTypeError,
+    CompileError,
+    DeviceError,
+    NoCompilerError,
+    TimeLimitError,
+    UsageError,
+)
 from gemmlab.core.hazard import Hazard
 from gemmlab.core.hazard_cures import with_cures
 from gemmlab.core.hazard_source import source_text, with_source
 from gemmlab.core.program import Artifact, Launch
+from gemmlab.core.stray_reads import without_stray
 from gemmlab.core.time_limit import require_seconds, time_limit
 from gemmlab.core.words import shown
 from gemmlab.devices.device import CountingDevice, Device, own
 from gemmlab.devices.device_name import DeviceName, parse_device
 from gemmlab.devices.select import open_device
 from gemmlab.launching.launched import Array, Launched
-from gemmlab.launching.parameters import Bound, in_order, parameters
+from gemmlab.launching.parameters import Bound, Parameter, in_order, parameters
 from gemmlab.launching.source import PtxText, ReadyCubin, Source, encodable, read_source
 from gemmlab.sass.source_places import with_call_sites
 from gemmlab.toolchain.constant_values import with_constants
@@ -117,36 +125,73 @@ def launch(
         cluster=None if cluster is None else _extents("cluster", cluster), wide_clusters=wide_clusters,
         cooperative=bool(cooperative),
     )  # fmt: skip
-    loaded = where.load(artifact)
     ordered = in_order(artifact.kernel, args, function.params, signature)
-    bound = Bound(where, parameters(artifact.kernel, function.params, signature), ordered, artifact.kernel)
-    try:
-        with time_limit(timeout_s):
-            call = replace(request, args=tuple(bound.values))
-            observation = _run(where, loaded, call, races=races)
-        outputs = bound.outputs()
-    finally:
-        bound.free()
+    takes, texts = parameters(artifact.kernel, function.params, signature), code.texts(artifact.kernel)
+    with time_limit(timeout_s):
+        first = _run(where, artifact, request, takes, ordered, races=races)
+        hazards, stray = _without_stray(
+            first, lambda filling: _run(own(where), artifact, request, takes, ordered, filling=filling), texts
+        )
+    observation, outputs = first
     return Launched(
         outputs=_named(args, ordered, outputs),
         counters=None if observation is None else observation.counters,
-        hazards=None if observation is None else _described(observation, code.texts(artifact.kernel), artifact),
+        hazards=None if observation is None else _described(hazards, texts, artifact),
         device=where.id,
         artifact=artifact,
         request=request,
+        stray=stray,
     )
 
 
-def _run(device: Device, loaded: Any, request: Launch, *, races: bool) -> Observation | None:
-    if isinstance(device, CountingDevice):
-        return device.observe(loaded, request, races=races)
-    device.launch(loaded, request)
-    return None
+Outcome = tuple[Observation | None, list[Array | None]]
+"""What a device observed of a launch, if it observes, and the arrays that the launch left, argument by argument."""
 
 
-def _described(observation: Observation, texts: Mapping[str, str], artifact: Artifact) -> tuple[Hazard, ...]:
-    """Return the hazards with their cures, the text of their lines and, for headers, the lines that call them."""
-    found = tuple(with_call_sites(with_source(observation.hazards, texts), artifact, texts))
+def _run(
+    device: Device, artifact: Artifact, request: Launch, takes: Sequence[Parameter], values: Sequence[Any],
+    *, races: bool = False, filling: int | None = None,
+) -> Outcome:  # fmt: skip
+    """Run once on copies of the arrays among `values`. `races` and `filling` are those of `CountingDevice.observe`."""
+    loaded = device.load(artifact)
+    bound = Bound(device, takes, values, artifact.kernel)
+    try:
+        call, observation = replace(request, args=tuple(bound.values)), None
+        if isinstance(device, CountingDevice):
+            observation = device.observe(loaded, call, races=races, filling=filling)
+        else:
+            device.launch(loaded, call)
+        return observation, bound.outputs()
+    finally:
+        bound.free()
+
+
+def _without_stray(
+    first: Outcome, repeat: Callable[[int], Outcome], texts: Mapping[str, str]
+) -> tuple[tuple[Hazard, ...], tuple[str, ...]]:
+    """Return what `without_stray` returns for a launch. `repeat` runs it again with a byte in unwritten memory."""
+    observation, outputs = first
+    if observation is None:
+        return (), ()
+
+    def again(filling: int) -> Observation | None:
+        outcome, left = repeat(filling)
+        same = all(
+            now is None or before is None or now.tobytes() == before.tobytes()
+            for now, before in zip(left, outputs, strict=True)
+        )
+        return outcome if same else None
+
+    try:
+        return without_stray(observation, again, texts)
+    except (TimeLimitError, MemoryError):
+        # The launch itself has ended. Nobody knows what its reads reach.
+        return observation.hazards, ()
+
+
+def _described(hazards: Sequence[Hazard], texts: Mapping[str, str], artifact: Artifact) -> tuple[Hazard, ...]:
+    """Return hazards with their cures, the text of their lines and, for headers, the lines that call them."""
+    found = tuple(with_call_sites(with_source(hazards, texts), artifact, texts))
     return with_cures(found, read=lambda file: texts[file] if file in texts else source_text(file))
 
 

@@ -149,7 +149,7 @@ def explain_subject(subject: Subject) -> Explanation:
     facts = facts_of(subject, occupancy, resources, apart, loop, issue, roofline)
     quoted = words_of(subject, occupancy, apart)
     rungs = ladder("gemm" if subject.kernel is None else subject.kernel.op, "cuda")
-    findings = find(subject.kernel, rungs, facts, quoted)
+    findings = find(subject.kernel, rungs, facts, quoted, arch=subject.arch)
     return Explanation(subject, occupancy, resources, roofline, accesses, loop, issue, tuple(words), facts,
                        tuple(findings))  # fmt: skip
 

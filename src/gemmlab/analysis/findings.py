@@ -9,6 +9,7 @@ from string import Formatter
 from typing import Any
 
 from gemmlab.analysis.advice import ADVICE, Advice
+from gemmlab.core.architecture import runs
 from gemmlab.core.expr import Expression, parse
 from gemmlab.core.notebook_view import Display, View
 from gemmlab.core.numerals import plain
@@ -70,27 +71,30 @@ def find(
     facts: Mapping[str, float],
     words: Mapping[str, str],
     advice: Iterable[Advice] = ADVICE,
+    *,
+    arch: str = "",
 ) -> list[Finding]:
     """Return the findings that apply and have a weight of at least `LEAST`, the heaviest first.
 
-    Texts of advice may quote `words` besides the facts. A finding names only a rung of `ladder` that comes after the
-    kernel and has its precision, unless the advice allows any. The place of a kernel that is no rung is that of the
-    rung whose exercise it solves, or that it states to follow. With `kernel=None`, for code outside the catalog, place
-    and precision are unknown and every rung qualifies. If the kernel solves the exercise of a rung, advice that may
-    name this rung is left out: it would give the solution away.
+    Texts of advice may quote `words` besides the facts. A finding names only a rung of `ladder` that runs on `arch` (if
+    given), comes after the kernel and has its precision, unless the advice allows any. The place of a kernel that is no
+    rung is that of the rung whose exercise it solves, or that it states to follow. With `kernel=None`, for code outside
+    the catalog, place and precision are unknown and every rung qualifies. If the kernel solves the exercise of a rung,
+    advice that may name this rung is left out: it would give the solution away.
     """
     idea = kernel.exercise if kernel is not None else ""
     rows = [row for row in advice if not idea or idea not in row.rungs]
-    found = [_finding(row, kernel, ladder, facts, words) for row in rows if _expression(row.when)(facts)]
+    rungs = [rung for rung in _above(kernel, ladder) if not arch or runs(rung.arch, arch)]
+    found = [_finding(row, kernel, rungs, facts, words) for row in rows if _expression(row.when)(facts)]
     worth = [finding for finding in found if finding.weight >= LEAST]
     return sorted(worth, key=lambda finding: -finding.weight)
 
 
 def _finding(
-    row: Advice, kernel: Kernel | None, ladder: Sequence[Kernel], facts: Mapping[str, float], words: Mapping[str, str]
+    row: Advice, kernel: Kernel | None, rungs: Sequence[Kernel], facts: Mapping[str, float], words: Mapping[str, str]
 ) -> Finding:
     when, weight = _expression(row.when), _expression(row.weight)
-    above = {rung.id for rung in _above(kernel, ladder)
+    above = {rung.id for rung in rungs
              if kernel is None or row.any_precision or rung.precision == kernel.precision}  # fmt: skip
     return Finding(
         key=row.key,

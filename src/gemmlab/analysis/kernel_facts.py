@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from gemmlab.analysis.access_sites import SECTOR, SECTORS_IN_A_LINE, AccessRow
+from gemmlab.analysis.alternating_stores import alternates
 from gemmlab.analysis.arithmetic import DOUBLE, fp64_lanes
 from gemmlab.analysis.issue_slots import L1, SPECIAL, IssueReport
 from gemmlab.analysis.main_loop import LOOP_CACHE_BYTES, SM_CACHE_BYTES, LoopReport
@@ -43,6 +44,7 @@ def facts_of(
         "wrong": len(subject.wrong),
         "wgmma_serialized": float(subject.serialized is not None),
         "setmaxnreg_ignored": float(subject.setmaxnreg_ignored is not None),
+        "arch": int(subject.arch[3:].rstrip("af")),
         "registers": resources.registers,
         "stack_bytes": resources.stack_bytes,
         "spill_bytes": (resources.spill_stores or 0) + (resources.spill_loads or 0),
@@ -139,6 +141,7 @@ def _of_loop(loop: LoopReport | None, issue: IssueReport | None, partition_warps
         "loop_division": min(mix.get("MUFU", 0.0), mix.get("I2F", 0.0) + mix.get("I2FP", 0.0), mix.get("F2I", 0.0)),
         "loop_integer": sum(pipes.get(name, 0.0) for name in ("alu", "fmaheavy", "uniform")),
         "loop_barriers": 0.0 if loop is None else loop.barriers,
+        "loop_alternates": loop is not None and alternates(loop.instructions),
         "loop_bytes": 0 if loop is None else loop.code_bytes,
         "loop_stall": stall,
         "loop_slots_together": together,

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from string import Formatter
 
 import pytest
 
 from gemmlab.analysis.advice import ADVICE, Advice
-from gemmlab.analysis.explanation import words_of
+from gemmlab.analysis.explanation import explain, words_of
 from gemmlab.analysis.findings import find
+from gemmlab.analysis.subject import machine
+from gemmlab.core.architecture import runs
 from gemmlab.core.expr import parse
 from gemmlab.kernels.catalog import find_kernel, ladder
+from gemmlab.kernels.user_kernel import user_kernel
 from support.cuda_source import needs_compiler
 from support.explained_rungs import RUNGS, explained
 
@@ -112,6 +116,66 @@ def test_advice_names_facts_and_rungs_that_exist(row: Advice) -> None:
     quoted = {name for _, name, _, _ in Formatter().parse(row.text) if name}
     assert quoted <= {*facts, *words_of(explained("block_tile").subject, explained("block_tile").occupancy, ())}
     assert all(rung in RUNGS for rung in row.rungs)
+
+
+@pytest.mark.in_turns(20)
+@needs_compiler
+def test_advice_is_for_the_architecture() -> None:
+    """cp.async needs sm_80, and so do the rungs that use it."""
+    found = {arch: explained("vector_load", arch).findings for arch in ("sm_75", "sm_80")}
+    told = {arch: [one.attempt for one in some if "cp.async" in one.attempt] for arch, some in found.items()}
+    assert (len(told["sm_75"]), len(told["sm_80"])) == (0, 1)
+    named = {one.rung for one in found["sm_75"] if one.rung}
+    assert named
+    assert all(runs(find_kernel(rung).arch, "sm_75") for rung in named)
+    facts = {**explained("vector_load").facts, "occupancy_pct": 1.0, "issue_best_pct": 10.0}
+    words = words_of(explained("vector_load").subject, explained("vector_load").occupancy, ())
+    advice = [row for row in ADVICE if row.key == "tiles through registers"]
+    rungs = ladder("gemm", "cuda")
+    (one,) = find(None, rungs, {**facts, "arch": 80.0}, words, advice, arch="sm_80")
+    assert one.rung == "async_copy"
+    (one,) = find(None, rungs, {**facts, "arch": 80.0}, words, advice, arch="sm_75")
+    assert one.rung == ""
+
+
+BUFFERS = """
+__global__ void buffers(const float* A, const float* B, float* C, int M, int N, int K) {
+    __shared__ float As[2][16][16], Bs[2][16][16];
+    const int x = threadIdx.x, y = threadIdx.y, row = blockIdx.y * 16 + y, col = blockIdx.x * 16 + x;
+    float sum = 0.0f;
+    int at = 0;
+    As[0][y][x] = A[row * K + x];
+    Bs[0][y][x] = B[y * N + col];
+    __syncthreads();
+    for (int k0 = 16; k0 <= K; k0 += 16) {
+        float a = k0 < K ? A[row * K + k0 + x] : 0.0f, b = k0 < K ? B[(k0 + y) * N + col] : 0.0f;
+        #pragma unroll
+        for (int k = 0; k < 16; ++k) sum += As[at][y][k] * Bs[at][k][x];
+        __syncthreads();
+        at ^= TOGGLE;
+        As[at][y][x] = a;
+        Bs[at][y][x] = b;
+        __syncthreads();
+    }
+    C[row * N + col] = sum;
+}
+"""
+
+
+@pytest.mark.in_turns(20)
+@needs_compiler
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_89", "sm_90"])
+@pytest.mark.parametrize(("toggle", "key"), [("0", "two barriers"), ("1", "needless barrier")])
+def test_two_buffers_are_not_advised_to_a_kernel_that_has_them(
+    tmp_path: Path, arch: str, toggle: str, key: str
+) -> None:
+    path = tmp_path / "buffers.cu"
+    path.write_text(BUFFERS.replace("TOGGLE", toggle))
+    kernel = user_kernel(path, grid="N // 16, M // 16", threads="16, 16",
+                         require=["M % 16 == 0", "N % 16 == 0", "K % 16 == 0", "K > 0"])  # fmt: skip
+    found = explain(kernel, *machine(arch), {}, "64")
+    assert not found.subject.wrong
+    assert [one.key for one in found.findings if "barrier" in one.key] == [key]
 
 
 def test_findings_are_ranked_and_point_upwards() -> None:

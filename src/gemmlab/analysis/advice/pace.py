@@ -6,14 +6,23 @@ from gemmlab.analysis.advice.row import Advice
 
 PACE = (
     Advice(
-        "two barriers", "loop_barriers >= 2 and loop_ffma + loop_hmma > 0", "5 + 5 * (partition_warps <= 4)",
+        "two barriers", "loop_barriers >= 2 and loop_ffma + loop_hmma > 0 and not loop_alternates",
+        "5 + 5 * (partition_warps <= 4)",
         "{loop_barriers:.3g} barriers an iteration of the main loop: loading and computing take turns.",
         "Two buffers in shared memory: the next tile is on its way while this one is used, with one barrier.",
         ("double_buffer", "warp_tile_double_buffer", "wmma_tf32_pipelined"),
     ),
     Advice(
-        "tiles through registers", "loop_ldg > 0 and loop_sts > 0 and async_copies == 0 and loop_ffma + loop_hmma > 0",
-        "3",
+        "needless barrier", "loop_barriers >= 2 and loop_ffma + loop_hmma > 0 and loop_alternates", "2",
+        "{loop_barriers:.3g} barriers an iteration of the main loop, though it has several buffers: what it writes to "
+        "shared memory goes to other places than in the iteration before.",
+        "One barrier may be enough if the next tile is written after it: wait for the tile that comes next, "
+        "__syncthreads(), then write into the buffer that all threads have read, and compute.",
+        ("double_buffer", "warp_tile_double_buffer", "async_copy"),
+    ),
+    Advice(
+        "tiles through registers",
+        "loop_ldg > 0 and loop_sts > 0 and async_copies == 0 and loop_ffma + loop_hmma > 0 and arch >= 80", "3",
         "Tiles pass through registers on their way in: {loop_ldg:.3g} LDG and {loop_sts:.3g} STS an iteration.",
         "cp.async (LDGSTS) from sm_80 on: no registers, several stages under way.",
         ("async_copy", "wmma_tf32_pipelined"),

@@ -17,7 +17,7 @@ from gemmlab.core.hazard_source import with_source
 from gemmlab.core.records import Record, Result
 from gemmlab.devices.device import CountingDevice, Device
 from gemmlab.kernels.bound import PlacedKernel, place
-from gemmlab.kernels.fitting import as_taken, factor_notes
+from gemmlab.kernels.fitting import as_taken, factor_notes, same_for_all
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.footprint import check_bytes, require_memory
 from gemmlab.ops.op import Op, Problem
@@ -52,6 +52,7 @@ class Count:
 def count_kernels(count: Count, progress: Progress = lambda _text, _done, _total: None) -> Record:
     """Run every kernel once on every problem and return a record of the device's counters.
 
+    Kernels are compared on the same problems: those of `same_for_all`, each in a layout that the kernel reads.
     The record has a note in place of counters for a kernel that does not compile, does not take a problem or fails on
     the device. Raises `UsageError` if the device does not count, there is nothing to count or a kernel has no such
     `config`, `MemoryError` for problems that need too much memory, `TimeLimitError` when the current time limit passes.
@@ -61,18 +62,19 @@ def count_kernels(count: Count, progress: Progress = lambda _text, _done, _total
         raise UsageError(f"the device {device.id} counts nothing")
     if not count.kernels or not count.problems:
         raise UsageError(f"nothing to count: no {'problems' if count.kernels else 'kernels'}")
-    for problem in count.problems:
+    problems, same = same_for_all(count.kernels, count.op, count.problems)
+    for problem in problems:
         require_memory(check_bytes(count.op, problem), f"size {problem.label}")
     results: list[Result] = []
-    notes: list[str] = []
+    notes = same if len(count.kernels) > 1 else []
     started = time.monotonic()
-    total = len(count.kernels) * len(count.problems)
+    total = len(count.kernels) * len(problems)
     for kernel in count.kernels:
         if time.monotonic() - started > count.budget_s:
             notes.append(f"{kernel.id} was left out: no time was left")
             continue
         placed = place(kernel, device, count.config)
-        for problem in count.problems:
+        for problem in problems:
             progress(f"{kernel.id} {problem.label}", len(results), total)
             try:
                 results.append(_result(count, placed, as_taken(kernel, count.op, problem)))

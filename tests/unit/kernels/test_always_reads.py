@@ -113,6 +113,16 @@ def test_bench_counts_it_and_names_the_factors(factors: tuple[str, ...], label: 
     assert f"it {NOTES[1]}" in found["notes"]
 
 
+@pytest.mark.in_turns(20)
+@needs_compiler
+@pytest.mark.parametrize("verb", ["bench", "profile"])
+def test_all_contestants_are_counted_with_the_same_factors(verb: str) -> None:
+    result = run(verb, str(FILE), "naive", "--device", "emulated", "--sizes", "16")
+    text = " ".join(result.stdout.split())
+    assert "naive 16x16x16 beta=1" in text or "naive at 16x16x16 beta=1" in text
+    assert f"always_reads {NOTES[1]}, for all contestants" in text
+
+
 @needs_compiler
 def test_a_count_without_verification_says_so() -> None:
     result = run("bench", "naive", "--device", "emulated", "--sizes", "16", "--no-verify")

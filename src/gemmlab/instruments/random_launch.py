@@ -33,7 +33,8 @@ def launched(
 ) -> Launched:  # fmt: skip
     """Launch the kernel `kernel` of `file` on the emulator with the arguments `args`, as `arguments` reads them.
 
-    `kernel` may be `None` for a cubin with one kernel. Raises `UsageError` for a missing option, and as `launch` does.
+    `kernel` may be `None` for a cubin or PTX with one kernel. Raises `UsageError` for a missing option, and as `launch`
+    does.
     """
     from gemmlab.analysis.subject import machine
     from gemmlab.launching import launch
@@ -54,11 +55,11 @@ def launched(
 
 
 def _only_kernel(file: str) -> str | None:
-    """Return the name of a cubin's kernel; `None` if it has several, and for any other file."""
-    from gemmlab.launching.source import ReadyCubin, read_source
+    """Return the name of the only kernel of a cubin or of PTX; `None` if it has several, and for any other file."""
+    from gemmlab.launching.source import CudaText, read_source
 
-    source = read_source(file) if file.endswith(CODE[0]) else None
-    names = source.kernels if isinstance(source, ReadyCubin) else []
+    source = read_source(file) if file.endswith(CODE) else None
+    names = [] if source is None or isinstance(source, CudaText) else source.kernels
     return names[0] if len(names) == 1 else None
 
 

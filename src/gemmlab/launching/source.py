@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -21,6 +21,8 @@ from gemmlab.toolchain.cubin import Cubin, digest, read_cubin
 
 Source = str | bytes | os.PathLike[str]
 _IDENTIFIER = re.compile(r"[a-z]\w*")
+_ENTRY = re.compile(r"\.entry\s+([\w$%]+)")
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _ELF = b"\x7fELF"
 
 
@@ -96,6 +98,8 @@ class ReadyCubin:
     data: bytes
     name: str
     cubin: Cubin
+    origin: str = "a ready cubin"
+    """The origin of the code in words."""
 
     @property
     def kernels(self) -> list[str]:
@@ -116,7 +120,7 @@ class ReadyCubin:
         texts = {"sass": _disassembled(self.data, self.name)} if disassembled else {}
         return Artifact(
             kernel=plain(named[0]), kind="cubin", target=self.cubin.arch, entry=named[0], code=self.data,
-            digest=digest(self.data, self.name), compiler="a ready cubin", texts=texts,
+            digest=digest(self.data, self.name), compiler=self.origin, texts=texts,
         )  # fmt: skip
 
     def texts(self, _kernel: str) -> dict[str, str]:
@@ -133,7 +137,13 @@ class PtxText:
 
     def assembled(self, arch: str) -> ReadyCubin:
         """Return the machine code for an architecture. Raises `CompileError`, `NoCompilerError`."""
-        return _ready(_assembled(self.data, arch, self.name), self.name)
+        return replace(_ready(_assembled(self.data, arch, self.name), self.name), origin=f"PTX, ptxas{ptxas.release()}")
+
+    @property
+    def kernels(self) -> list[str]:
+        """The full names of the kernels of the code."""
+        text = _COMMENT.sub("", self.data.decode("utf-8", "replace"))
+        return list(dict.fromkeys(_ENTRY.findall(text)))
 
 
 def read_source(source: Source) -> CudaText | ReadyCubin | PtxText:

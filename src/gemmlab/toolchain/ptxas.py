@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from functools import cache
 from pathlib import Path
 
 from gemmlab.core.errors import CompileError, NoCompilerError
@@ -44,7 +45,7 @@ def assemble(ptx: bytes, arch: str, name: str) -> bytes:
         if result.returncode or not made.is_file():
             message = (result.stderr or result.stdout).strip().replace(str(source), name)
             if newer := _NEWER.search(message):
-                reader = f"{program}{_release(program)} reads none above {newer[2]}"
+                reader = f"{program}{release(program)} reads none above {newer[2]}"
                 raise CompileError(
                     f"{name} is PTX of version {newer[1]}, and {reader}: use ptxas of the CUDA release that wrote the "
                     f"file or of a newer one, or let that one write PTX {newer[2]}"
@@ -57,10 +58,11 @@ def assemble(ptx: bytes, arch: str, name: str) -> bytes:
         return made.read_bytes()
 
 
-def _release(program: str) -> str:
+@cache
+def release(program: str = "ptxas") -> str:
     """Return the release of a ptxas as words, ` of CUDA 13.0`; empty if it does not print it."""
     try:
-        release = _RELEASE.search(limited.run([program, "--version"], _SECONDS).stdout)
+        found = _RELEASE.search(limited.run([program, "--version"], _SECONDS).stdout)
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return f" of CUDA {release[1]}" if release else ""
+    return f" of CUDA {found[1]}" if found else ""

@@ -159,6 +159,21 @@ def test_ptx_is_assembled_for_the_architecture_asked_for(tmp_path: Path, arch: s
         gemmlab.launch(file, "fill", 1, 32, [None], device="emulated:sm_80")
 
 
+@pytest.mark.in_turns(20)
+@needs_ptxas
+def test_the_only_kernel_of_ptx_needs_no_name_and_its_origin_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "fill.ptx"
+    file.write_text(f"// .entry other(\n/* .entry third( */\n{PTX}")
+    launch = ("--grid", "1", "--threads", "32", "--args", "float32[32]")
+    result = run(str(file), *launch)
+    assert (result.exit_code, "sm_90 code (PTX, ptxas of CUDA " in result.stdout) == (0, True), result.output
+    listed = CliRunner().invoke(build_app(), ["sass", str(file)])
+    assert "sm_90 code (PTX, ptxas of CUDA " in listed.stdout
+    file.write_text(PTX + PTX.partition(".address_size 64")[2].replace("fill", "again"))
+    result = run(str(file), *launch)
+    assert (result.exit_code, "to explain a launch, state --kernel" in result.output) == (2, True)
+
+
 @needs_ptxas
 def test_ptx_that_is_newer_than_the_assembler_is_told_with_both_versions(tmp_path: Path) -> None:
     file = tmp_path / "fill.ptx"

@@ -78,10 +78,12 @@ def _kernel(
             f"{' '.join(_EXAMPLES[key] for key in missing)} (for example, for blocks of 32 x 32), or write "
             f"{' and '.join(f'`{key} = ...`' for key in missing)} into {beside.name} or into a `/* gemmlab` comment"
         )
-    try:
-        options = compiler_options(facts.options, path.parent)
-    except UsageError as error:
-        raise stated.error("options", str(error)) from None
+    options: list[str] = []
+    for statement, texts in facts.options:
+        try:
+            options += compiler_options(texts, path.parent)
+        except UsageError as error:
+            raise statement.error("options", str(error)) from None
     kernel = cuda_kernel(path, text, facts, signature, (*options, *LIKE_NVCC))
     return with_checks(kernel, facts.exercise) if facts.exercise else kernel
 

@@ -47,7 +47,7 @@ def find_op(name: str) -> Op:
     if base not in known:
         known_names = ", ".join(op.name for op in all_ops())
         raise UsageError(
-            f"no operation named {name!r}; operations: {known_names}, or a Python file of yours, as ./{base}.py"
+            f"no operation named {name!r}; operations: {known_names}, or one of a Python file, as --op ./{base}.py"
         )
     return _typed(known[base], types) if colon else known[base]
 

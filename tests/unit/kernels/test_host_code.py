@@ -181,6 +181,24 @@ def test_options_that_write_files_are_refused(option: str) -> None:
         compiler_options([option], Path())
 
 
+@pytest.mark.parametrize(
+    ("header", "flags", "said"),
+    [
+        ('"-G"', ["-DN=1"], "mine.cu:4: options: '-G' is no option"),
+        ('"-DN=1"', ["-G"], "-I, -D or --option: '-G' is no option"),
+        ("3", ["-DN=1"], "mine.cu:4: options: 3 is not a list of texts"),
+    ],
+)
+def test_a_wrong_option_is_told_with_the_place_that_states_it(
+    tmp_path: Path, header: str, flags: list[str], said: str
+) -> None:
+    file = tmp_path / "mine.cu"
+    file.write_text(f'/* gemmlab\ngrid = "M"\nthreads = "N"\noptions = {header}\n*/\n'
+                    "__global__ void mine(int M, int N, int K, float* A, float* B, float* C) {}\n")  # fmt: skip
+    with pytest.raises(UsageError, match=f"^{said}"):
+        user_kernel(file, options=flags)
+
+
 @pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.parametrize("where", ["header", "flags"])

@@ -149,6 +149,8 @@ def test_a_later_statement_replaces_an_earlier_one_key_by_key() -> None:
         ("summary = 3", "mine.cu:4: summary: 3 is not one line of text"),
         ('idea = """a\nb"""', "mine.cu:4: idea: 'a\\nb' is not one line"),
         ('op = "sort"', "mine.cu:4: op: no operation named 'sort'; operations: gemm"),
+        ('op = "./sort.py"', "op: './sort.py' is a Python file: only the command line can name one, as --op ./sort.py"),
+        ('op = "sort"', "or one of a Python file, as --op ./sort.py"),
         ("after = 3", "mine.cu:4: after: 3 is no id of a rung"),
         ('after = "two words"', "after: 'two words' is no id of a rung"),
         ("branch = 1", "mine.cu:4: branch: 1 is neither true nor false"),

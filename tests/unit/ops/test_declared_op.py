@@ -218,7 +218,7 @@ def test_a_file_is_run_only_by_its_name(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no operation named"):
         find_op(str(path))
     (tmp_path / "copied.cu").write_text(KERNEL.replace("/* gemmlab", f'/* gemmlab\nop = "{path}"'), encoding="utf-8")
-    with pytest.raises(UsageError, match="no operation named"):
+    with pytest.raises(UsageError, match="is a Python file: only the command line can name one, as --op /"):
         user_kernel(tmp_path / "copied.cu")
     assert unit_of("copied") == GFLOPS
     op = op_named(str(path))

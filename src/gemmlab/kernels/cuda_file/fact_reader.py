@@ -254,11 +254,16 @@ class FactReader:
             return None
         return tuple(split(value)) if isinstance(value, str) else tuple(self.texts("args"))
 
-    def options(self) -> tuple[str, ...]:
-        stated = [[value] if isinstance(value, str) else value for value in self._stated.every("options")]
-        if not all(isinstance(each, list) and all(isinstance(text, str) for text in each) for each in stated):
-            raise self._stated.error("options", f'{stated[-1]!r} is not a list of texts, as ["-Icommon", "-DN=4"]')
-        return tuple(text for each in stated for text in each)
+    def options(self) -> tuple[tuple[HeaderValues, tuple[str, ...]], ...]:
+        """Return each statement of `options` with its texts: all of them count."""
+        found = []
+        for one in self._stated.apart("options"):
+            value = one.get("options")
+            texts = [value] if isinstance(value, str) else value
+            if not (isinstance(texts, list) and all(isinstance(text, str) for text in texts)):
+                raise one.error("options", f'{value!r} is not a list of texts, as ["-Icommon", "-DN=4"]')
+            found.append((one, tuple(texts)))
+        return tuple(found)
 
     def expect(self, op: str, params: Config) -> tuple[Expectation, ...]:
         value = self._stated.get("expect")

@@ -25,6 +25,8 @@ _OPENING = re.compile(r"^[ \t]*/\*[ \t]*gemmlab[ \t]*\r?$", re.MULTILINE)
 _TOML_PLACE = re.compile(r" \(at line (\d+), column (\d+)\)$")
 _LARGEST = 2**63
 _LONG_NUMBER = re.compile(r"[0-9][0-9A-Fa-fxob_]{18,}")
+_FLAGS = {"options": "-I, -D or --option"}
+"""Keys whose flags have other names."""
 KEYS = (
     "summary", "idea", "source", "op", "kernel", "after", "branch", "aliases", "step", "arch", "precision", "params",
     "tune", "search", "require", "grid", "threads", "smem_bytes", "steps", "tiles", "again", "workspace", "tickets",
@@ -51,7 +53,7 @@ class Statement:
         The line is the first from the key's on that contains `part`, or the key's own.
         """
         if not self.origin:
-            return f"--{key.replace('_', '-')}"
+            return _FLAGS.get(key, f"--{key.replace('_', '-')}")
         lines = self.text.split("\n")
         opens = re.compile(rf"\s*\[*\s*{re.escape(key)}\b")
         at = next((index for index, line in enumerate(lines) if opens.match(line)), 0)
@@ -72,9 +74,9 @@ class HeaderValues:
         layer = self._layer(key)
         return None if layer is None else layer.values[key]
 
-    def every(self, key: str) -> list[Any]:
-        """Return the values of a key in all statements that have it, the earliest first."""
-        return [layer.values[key] for layer in self.layers if key in layer.values]
+    def apart(self, key: str) -> list[HeaderValues]:
+        """Return each statement that has a key by itself, the earliest first: of `options` all count."""
+        return [HeaderValues(self.name, (layer,)) for layer in self.layers if key in layer.values]
 
     def error(self, key: str, message: str, part: object = "") -> UsageError:
         """Return an error about a key, or about one part of its value, that begins with its position."""

@@ -81,8 +81,8 @@ class Facts:
     """Operands that the kernel reads even if their factor is 0."""
     layouts: tuple[str, ...]
     args: tuple[str, ...] | None
-    options: tuple[str, ...]
-    """Options of the compiler, as all statements give them; folders of headers are relative to the file's folder."""
+    options: tuple[tuple[HeaderValues, tuple[str, ...]], ...]
+    """Options of the compiler by the statement that gives them; folders of headers are relative to the file's."""
     maps: tuple[OperandMap, ...]
     """Tensor maps over the operands that the copy engine loads."""
     expect: tuple[Expectation, ...]
@@ -106,6 +106,8 @@ def read_facts(stated: HeaderValues, default_op: str, text: str = "") -> Facts:
     """
     reader = FactReader(stated, text)
     op = reader.text("op", default_op)
+    if op.endswith(".py"):
+        raise stated.error("op", f"{op!r} is a Python file: only the command line can name one, as --op {op}")
     try:
         names = names_of(op)
     except UsageError as error:

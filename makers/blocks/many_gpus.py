@@ -29,7 +29,7 @@ def measured(record: Mapping[str, Any]) -> str:
             f"{one['size']:,}", f"`{one['precision']}`", f"{times['one']:.4g}", f"**{times['ours']:.4g}**",
             f"{times['one'] / times['ours']:.2f}", f"{times['torch']:.4g}", f"{times['torch'] / times['ours']:.2f}",
             f"{one['predicted_ms']:.4g}", f"{times['alone']:.4g}", f"{times['pieces']:.4g}", f"{times['panels']:.3g}",
-            f"{hidden['pieces']:.0%}", f"{hidden['alone']:.0%}", f"{times['messages']:.4g}",
+            *(f"{int(100 * hidden[name])}%" for name in ("pieces", "alone")), f"{times['messages']:.4g}",
             f"{one['received_bytes'] / one['formula_bytes']:.2f}",
         ])  # fmt: skip
     heading = [

@@ -179,9 +179,13 @@ def wrong_on_one_rank(rank: int, ranks: int) -> list[str]:
     mesh, texts = line_or_grid(ranks), []
     a, b, c = operands(8, 8, 8)
     left, right = spread(a, mesh, ("rows",)), spread(b, mesh, ("rows",))
+    learns = spread(a, mesh, ("rows",)).requires_grad_()
+    short = DTensor.from_local(
+        right.to_local()[:3], mesh, [Shard(0)], run_check=False, shape=b.shape, stride=b.stride()
+    )  # fmt: skip
     alone: list[dict[str, Any]] = [
         {"precision": "foo"}, {"beta": 1.0}, {"traffic": 3}, {"alpha": "x"},
-        {"b": spread(operands(8, 8, 5)[1], mesh, ("rows",))}, {"b": b},
+        {"b": spread(operands(8, 8, 5)[1], mesh, ("rows",))}, {"b": b}, {"a": learns}, {"b": short},
     ]  # fmt: skip
     for wrong in alone:
         how = {"a": left, "b": right} | (wrong if rank == 0 else {})

@@ -47,8 +47,14 @@ def enabled(precision: str = "highest") -> Iterator[None]:
 @wraps(_own)
 def _matmul(self: da.Array, other: Any) -> Any:
     precision = _PRECISION.get()
-    ours = precision is not None and all(
+    if precision is not None and _is_ours(self) and _is_ours(other):
+        return gemm(self, other, precision=precision)
+    return _own(self, other)
+
+
+def _is_ours(x: Any) -> bool:
+    """Return whether `x` is a float32 matrix of known extents, without a mask."""
+    return (
         isinstance(x, da.Array) and x.dtype == np.float32 and x.ndim == 2 and not np.isnan(x.shape).any()
-        for x in (self, other)
-    )
-    return gemm(self, other, precision=precision) if ours and precision is not None else _own(self, other)
+        and not isinstance(x._meta, np.ma.MaskedArray)  # noqa: SLF001 - as Dask's own modules do
+    )  # fmt: skip

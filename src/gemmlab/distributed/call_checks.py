@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import torch
-from torch.distributed.tensor import DTensor
+from torch.distributed.tensor import DTensor, Shard
 
 from gemmlab.core.argument_checks import float32_scalar
 from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.core.precision import PRECISIONS
 from gemmlab.dispatch.precision_rule import precision_for
 from gemmlab.distributed.agreement import CALL
+from gemmlab.distributed.placements import share
 from gemmlab.distributed.traffic import Traffic
 
 MOST_DIMENSIONS = 2
@@ -46,12 +47,42 @@ def _check_operands(a: DTensor, b: DTensor, c: DTensor | None) -> None:
             raise UsageError(f"{CALL}: {name} has {x.ndim} dimensions; it must have 2")
         if x.device_mesh != a.device_mesh:
             raise UsageError(f"{CALL}: {name} lies on another mesh than a")
+        if x.requires_grad:
+            raise UsageError(
+                f"{CALL}: {name} requires a gradient, which this call does not compute: gemmlab.torch.gemm does, or "
+                f"pass {name}.detach()"
+            )
     if a.device_mesh.ndim > MOST_DIMENSIONS:
         raise UsageError(f"{CALL}: the mesh has {a.device_mesh.ndim} dimensions; it may have 1 or 2")
     if a.shape[1] != b.shape[0]:
         raise UsageError(f"{CALL}: a is {_shape(a)} and b is {_shape(b)}: k differs")
     if c is not None and tuple(c.shape) != (a.shape[0], b.shape[1]):
         raise UsageError(f"{CALL}: c is {_shape(c)}; the product is {a.shape[0]}x{b.shape[1]}")
+    _check_part("a", a, free=0)
+    _check_part("b", b, free=1)
+    if c is not None:
+        _check_part("c", c, free=None)
+
+
+def _check_part(name: str, x: DTensor, free: int | None) -> None:
+    """Raise `UsageError` if this rank's part of a matrix has not the extents that torch's cuts give it.
+
+    Along the axis `free`, which is not k, a matrix may be cut otherwise.
+    """
+    mesh, part = x.device_mesh, x._local_tensor.shape  # noqa: SLF001 - `to_local` costs the host ten times as much
+    for axis, word in enumerate(("rows", "columns")):
+        cuts = [(dimension, p) for dimension, p in enumerate(x.placements) if p.is_shard() and p.dim % 2 == axis]
+        # Other classes, as `_StridedShard`, cut in other ways.
+        if (axis == free and cuts) or any(type(placement) is not Shard for _, placement in cuts):
+            continue
+        extent = x.shape[axis]
+        for dimension, _ in cuts:
+            extent = len(share(extent, mesh.size(dimension), mesh.get_local_rank(dimension)))
+        if part[axis] != extent:
+            raise UsageError(
+                f"{CALL}: this rank's part of {name} has {part[axis]} {word}; it must have {extent}, as torch cuts "
+                f"{x.shape[axis]} {word}"
+            )
 
 
 def _shape(x: DTensor) -> str:

@@ -9,6 +9,7 @@ before has left, while its last blocks still run.
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +27,8 @@ from gemmlab.distributed.agreement import answered
 
 SLOTS = 2
 FLAG_BYTES = 4
+_NO_MULTICAST = "TORCH_SYMM_MEM_DISABLE_MULTICAST"
+"""torch's variable, which it reads whenever it maps memory of other GPUs."""
 ARRIVED, READY = 0, 1
 """Kinds of flags. A rank has one of each kind from each rank of the group, itself too."""
 _made: WeakKeyDictionary[Any, PeerMemory | None] = WeakKeyDictionary()
@@ -176,10 +179,27 @@ class PeerMemory:
         from torch.distributed import _symmetric_memory as symmetric
 
         memory = symmetric.empty(nbytes // FLOAT_BYTES, dtype=torch.float32, device=self._device)
-        handle: Any = answered(lambda: symmetric.rendezvous(memory, self._group))
+        with without_multicast():
+            handle: Any = answered(lambda: symmetric.rendezvous(memory, self._group))
         everyone = [handle.get_buffer(rank, (memory.numel(),), memory.dtype) for rank in range(self.ranks)]
         self._mappings[name] = memory, handle, everyone
         return memory, [one.data_ptr() for one in everyone]
+
+
+@contextmanager
+def without_multicast() -> Iterator[None]:
+    """Keep torch from creating objects for NVLink multicast within this block: copies do not need them, and some hosts
+    forbid them.
+    """
+    before = os.environ.get(_NO_MULTICAST)
+    os.environ[_NO_MULTICAST] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_NO_MULTICAST]
+        else:
+            os.environ[_NO_MULTICAST] = before
 
 
 def peer_memory(group: Any, device: torch.device) -> PeerMemory | None:

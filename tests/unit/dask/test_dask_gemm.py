@@ -174,6 +174,15 @@ class TestEnabled:
         assert not names[0].startswith("gemmlab")
 
 
+def test_masked_arrays_keep_the_product_of_dask() -> None:
+    values = np.ma.masked_greater(np.arange(12, dtype=np.float32).reshape(3, 4), 9)
+    a = da.from_array(values, chunks=(3, 4), asarray=False)
+    b = da.ones((4, 3), chunks=4, dtype=np.float32)
+    with gemmlab.dask.enabled():
+        assert not (a @ b).name.startswith("gemmlab")
+        assert (da.ones((3, 4), dtype=np.float32) @ b).name.startswith("gemmlab")
+
+
 def test_equal_calls_have_one_name_and_others_do_not() -> None:
     x = da.ones((6, 6), dtype=np.float32, chunks=3)
     assert gemmlab.dask.gemm(x, x).name == gemmlab.dask.gemm(x, x).name

@@ -51,7 +51,7 @@ class CudaText:
         """
         parts = (self.text, kernel, self.path, *options)
         whole = (*options, *LIKE_NVCC, f"-I{COMMON}")
-        code = device_code(self.text, self.path, whole)
+        code = device_code(self.text, self.path, whole, kernel)
         return Program(
             kernel=plain(kernel),
             language="cuda",

@@ -17,7 +17,7 @@ from gemmlab.devices.select import open_device
 from gemmlab.kernels.catalog import all_kernels
 from gemmlab.kernels.cuda_file.compile_options import compiler_options
 from gemmlab.kernels.cuda_file.device_code import device_code
-from gemmlab.kernels.cuda_file.host_code import without_host_code
+from gemmlab.kernels.cuda_file.host_code import CodeText, without_host_code
 from gemmlab.kernels.user_kernel import user_kernel
 from gemmlab.ops.gemm import GemmOp
 from gemmlab.verify.check import check_kernel
@@ -37,7 +37,7 @@ def run(*arguments: str) -> Any:
 
 def test_only_what_a_device_needs_is_left_and_lines_stay() -> None:
     text = FILE.read_text()
-    left = without_host_code(text)
+    (left,) = without_host_code([CodeText(text)])
     assert [len(line) for line in left.split("\n")] == [len(line) for line in text.split("\n")]
     for name in ("main(", "PYBIND11", "BINDING(zero_float", "Options", "ceil_div", "check(cudaError_t", "kUnused"):
         assert name not in left.replace("#define CHECK(call) check(", "")
@@ -49,10 +49,10 @@ def test_a_file_without_host_code_is_the_same_text() -> None:
     for kernel in all_kernels():
         if kernel.device == "cuda":
             text = kernel.path.read_text()
-            assert without_host_code(text) == text
+            assert without_host_code([CodeText(text)]) == [text]
     # Functions without a mark are for the GPU unless a host alone could run them.
     plain = "float twice(float x) { return 2 * x; }\nint unused() { return 1; }\n" + KERNEL
-    assert without_host_code(plain) == plain
+    assert without_host_code([CodeText(plain)]) == [plain]
 
 
 @pytest.mark.parametrize(
@@ -73,11 +73,72 @@ def test_a_file_without_host_code_is_the_same_text() -> None:
             "int main() {}",
             "template <int N> struct Tile { static constexpr int n = N; };\n__device__ int t = Tile<4>::n;",
         ),
+        ("void p(std::ofstream&);", ""),
+        ("void f(std::vector<float>&);", "constexpr int g(int a) { return a; }\n__device__ int b = g(1);"),
+        ("using std::cout;", "using std::min;\n__device__ int c = min(1, 2);"),
+        ("static std::mt19937 rng;", "static const int tile = 4;\n__device__ int d[tile];"),
+        ("struct S { std::string name; };\nbool operator<(S a, S b) { return true; }", "struct T {};\n__device__ T e;"),
+        ("inline int f(int a) { if (a) throw a; return a; }", "enum { ONE = 1 };\n__device__ int h = ONE;"),
+        ("typedef std::vector<float> Vec; using Map = std::map<int, Vec>;\nstatic_assert(sizeof(Vec) > 1);", ""),
+        ("using namespace unheard::of;\nstd::string name(Vector of);", "using namespace std;"),
+        ("__host__ int first(int a) { return a; }", "__host__ __device__ int second(int a) { return a; }"),
+        ("void only_a_host(cudaStream_t stream);", "typedef void (*Call)(int);\n__device__ Call call;"),
+        ("int main() {}", ("template <int N> constexpr int of = N;\ntemplate <> constexpr int of<1> = 2;\n"
+         "__device__ int third = of<1>;")),
+        ("int main() {}", ("template <class T> constexpr int bits();\n"
+         "template <> constexpr int bits<float>() { return 32; }\n__device__ int fourth = bits<float>();")),
+        ("int main() {}", ("constexpr int twice(int x) { return 2 * x; }\n"
+         "__device__ int each(int f(int)) { return f(1); }\n__device__ int fifth() { return each(twice); }")),
+        ("int main() {}", ("template <class T> struct Inner;\ntemplate <class T> struct Nested<Inner<Inner<T> > > {};\n"
+         "__device__ Nested<Inner<int> > sixth;")),
     ],
-)
+)  # fmt: skip
 def test_each_kind_of_definition(host: str, kept: str) -> None:
-    left = without_host_code(f"{host}\n{kept}\n{KERNEL}")
+    (left,) = without_host_code([CodeText(f"{host}\n{kept}\n{KERNEL}")])
     assert left.split() == f"{kept}\n{KERNEL}".split()
+
+
+def test_types_of_the_named_instance_stay() -> None:
+    text = "struct Small { int edge; };\nstruct Large { int edge; };\nint main() {}\n" + KERNEL
+    assert "Small" in without_host_code([CodeText(text)], "tile<Small>")[0]
+    assert "Large" not in without_host_code([CodeText(text)], "tile<Small>")[0]
+
+
+def test_what_one_file_needs_stays_in_the_others() -> None:
+    main = CodeText('#include "own.cuh"\nint main() {}\n__device__ int a = DOUBLE(2);\nMARKED void f() {}\n')
+    own = CodeText(
+        "#define DOUBLE(x) twice(x)\n#define MARKED __device__\nconstexpr int twice(int x) { return 2 * x; }\n"
+        "void print(Matrix of);\n"
+    )
+    left = without_host_code([main, own])
+    assert "main" not in left[0]
+    assert "MARKED void f() {}" in left[0]
+    assert "int twice(int x)" in left[1]
+    assert "print" not in left[1]
+
+
+def test_a_library_for_nvrtc_loses_only_what_a_host_alone_compiles(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "config.h").write_text("#ifdef __CUDACC_RTC__\n#define LIBRARY __device__\n#endif\n")
+    (tmp_path / "deep" / "all.h").write_text(
+        '#include "deep/config.h"\n#include <iostream>\nstruct Unnamed { int a; };\nint unmarked(int a) { return a; }\n'
+        "std::ostream& operator<<(std::ostream& to, Unnamed of);\n"
+    )
+    text = "#include <deep/all.h>\nint main() {}\nLIBRARY int f() { return 1; }\n"
+    code = device_code(text, "", [f"-I{tmp_path}"])
+    assert code.text.split("\n")[1:] == [" " * 13, "LIBRARY int f() { return 1; }", ""]
+    assert set(code.headers) == {"deep/all.h"}
+    assert "Unnamed { int a; }" in code.headers["deep/all.h"]
+    assert "unmarked" in code.headers["deep/all.h"]
+    assert "ostream&" not in code.headers["deep/all.h"]
+
+
+@pytest.mark.in_turns(20)
+@needs_compiler
+def test_a_file_and_a_header_that_declare_host_things_without_calls_go_through() -> None:
+    kernel = user_kernel(FILE.with_name("declares_host.cu"))
+    report = check_kernel(kernel, open_device("emulated"), GemmOp(), cases=GemmOp().parse_sizes("20x33x7"))
+    assert report.passed, report.explain()
 
 
 @pytest.mark.in_turns(20)
@@ -130,6 +191,9 @@ def test_headers_that_are_not_there_are_empty_but_for_those_of_cuda(tmp_path: Pa
         ("cooperative_groups.h", "cooperative_groups::this_thread_block().size()"),
         ("cstdint,climits", "std::uint8_t(300) + (SIZE_MAX > LONG_MAX) + int_fast16_t(3)"),
         ("no_such_library", "1"),
+        ("thrust/device_vector.h,thrust/sort.h,thrust/pair.h", "thrust::pair<int, int>{1, 2}.second"),
+        ("cub/device/device_reduce.cuh,curand.h,cudaTypedefs.h,driver_types.h", "1"),
+        ("vector_functions.h,crt/math_functions.h", "make_float4(1, 2, 3, 4).w"),
     ],
 )
 def test_headers_that_kernels_include(headers: str, value: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 from gemmlab.core.errors import UsageError
 from gemmlab.core.program import Launch
 from gemmlab.kernels.catalog import find_kernel
-from gemmlab.kernels.cuda_file.host_code import without_host_code
+from gemmlab.kernels.cuda_file.host_code import CodeText, without_host_code
 from gemmlab.kernels.user_kernel import user_kernel
 from gemmlab.ops.gemm import GemmProblem
 from support.users_files import FOLDER, kernel_of, launch_of
@@ -43,7 +43,7 @@ def test_arguments_are_told_and_what_is_lacking_restricts(
     assert kernel.program(kernel.configure(), "sm_90").entry == entry
     assert kernel.args == tuple(args.split())
     assert [restriction.that.text for restriction in kernel.restrictions] == restrictions
-    text = without_host_code((FOLDER / f"{name}.cu").read_text(encoding="utf-8"))
+    (text,) = without_host_code([CodeText((FOLDER / f"{name}.cu").read_text(encoding="utf-8"))])
     assert kernel.program(kernel.configure(), "sm_90").emit() == text
 
 

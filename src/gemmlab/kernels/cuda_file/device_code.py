@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from gemmlab.kernels.cuda_file.host_code import without_host_code
-from gemmlab.kernels.cuda_file.tokens import pieces
+from gemmlab.kernels.cuda_file.host_code import CodeText, without_host_code
+from gemmlab.kernels.cuda_file.tokens import directives
 from gemmlab.toolchain import cuda_headers
 from gemmlab.toolchain.host_headers import HOST_HEADERS
-from gemmlab.toolchain.include_path import include_path
+from gemmlab.toolchain.include_path import IncludePath, include_path
 
 LIKE_NVCC = ("-include=cuda_runtime.h",)
 """nvcc includes this header before every file, so kernels use `uint` or INFINITY without including it."""
@@ -21,17 +21,36 @@ _OF_CUDA = re.compile(
     r"|surface_|math_constants|builtin_types|driver_types|library_types|nvfunctional)"
 )
 """The beginnings of the names of CUDA's headers: if one is not found, the compiler must report it."""
+_BUILT_IN = re.compile(
+    r"(?:crt/)?(?:vector_functions|(?:cuda_)?(?:texture|surface)_types|(?:texture|surface)_(?:fetch_|indirect_)?functions"
+    r"|device_(?:atomic|double)_functions|(?:common|math)_functions|sm_\d\d_(?:atomic_functions|intrinsics)"
+    r"|(?:builtin|device)_types|host_(?:defines|config)|channel_descriptor)\.hp{0,2}"
+)
+"""Headers of CUDA's toolkit whose contents NVRTC declares itself."""
+_OF_NVRTC = "__CUDACC_RTC__"
+"""The macro by which headers that are written for NVRTC, too, tell it from nvcc."""
 _NOTHING = "// This header was not found; code for a GPU seldom needs one that is not CUDA's.\n"
 _OF_TORCH = re.compile(r"(?:torch|ATen|c10)/")
+_OF_THRUST = re.compile(
+    r"thrust/(?!iterator/|(?:addressof|advance|distance|functional|pair|tuple|version|zip_function)\.h)"
+)
+"""Headers of Thrust whose functions a host calls; device code can include the others."""
 _OF_HOST = re.compile(
-    r"(?:torch|ATen|c10|pybind11)/.*|(?:cublas|cudnn|cusparse|cusolver|cufft|nccl|nvml|nvToolsExt|helper_|omp|cuda_profiler)"
-    r"\w*\.h"
+    r"(?:torch|ATen|c10|pybind11)/.*|(?:cublas|cudnn|cusparse|cusolver|cufft|nccl|nvml|nvToolsExt|helper_|omp|cuda_profiler"
+    r"|curand\b|cudaTypedefs|cudaGL|(?:driver|library)_types|driver_functions|cuda_\w+_interop)\w*\.h"
+    rf"|{_OF_THRUST.pattern}.*|cub/(?:device/.*|util_allocator\.cuh)"
 )
 """Headers for a host that files include in quotation marks, too; `helper_cuda.h` is of CUDA's samples."""
+_OF_HOST_ALONE = frozenset((
+    "cublas_v2.h", "chrono", "fstream", "iomanip", "iostream", "random", "string", "vector",
+))  # fmt: skip
+"""Those of `HOST_HEADERS` whose substitute has nothing of what they declare."""
 _OF_RANDOM = re.compile(r"curand\w*\.h")
 """cuRAND's headers stay unchanged: a macro of another header adds the qualifiers of their functions."""
 _OF_TORCH_TOO = f"{_NOTHING}#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n#include <cmath>\n#include <algorithm>\n"
 """The text in place of a header of torch: it includes headers that torch's includes, as files often rely on that."""
+_OF_THRUST_TOO = "namespace thrust {}\n"
+"""The text in place of a header of Thrust, so that `using namespace thrust` names something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,75 +64,114 @@ class DeviceCode:
     """
 
 
-def device_code(text: str, path: str, options: Sequence[str]) -> DeviceCode:
-    """Return the text and the headers that the compiler gets for a file; `path` is empty for text without a file.
+@dataclass(frozen=True, slots=True)
+class Header:
+    """A header that was found on disk."""
+
+    name: str
+    """The name in `#include`."""
+    path: Path
+    code: CodeText
+
+
+def device_code(text: str, path: str, options: Sequence[str], named: str = "") -> DeviceCode:
+    """Return the text and the headers that the compiler gets for a file; `path` is empty for text without a file, and
+    `named` is the instance that is compiled.
 
     Host code is removed from the text, and from headers in the file's folder and in those of `options`. Headers in
     angle brackets that are in none of these folders are empty, unless they belong to the standard library or to CUDA;
-    so are those in quotation marks that belong to torch and to CUDA's libraries for a host.
+    so are those that a host alone can use: in quotation marks, too, of torch and of CUDA's libraries.
     """
-    folders = [Path(folder) for folder in include_path(path, options).folders.values()]
-    return DeviceCode(without_host_code(text), dict(_headers(text, folders, set())))
+    search = _Search(include_path(path, options))
+    whole = CodeText(text, search.follow(text, search.folders))
+    left, *inside = without_host_code([whole, *search.codes()], named)
+    changed = {
+        header.name: new for header, new in zip(search.found, inside, strict=True) if new != header.code.text
+    }  # fmt: skip
+    return DeviceCode(left, {**search.substitutes, **changed})
+
+
+def included(text: str, path: str, options: Sequence[str]) -> list[Header]:
+    """Return the headers that a file's text includes, directly or indirectly, if they are in the file's folder or in
+    those of `options`; `path` is empty for text without a file.
+    """
+    search = _Search(include_path(path, options))
+    search.follow(text, search.folders)
+    return search.found
 
 
 def with_headers(text: str, path: str, options: Sequence[str]) -> list[str]:
-    """Return a file's text and those of the headers that it includes from its folder and those of `options`, directly
-    or by way of others.
-    """
-    folders = [Path(folder) for folder in include_path(path, options).folders.values()]
-    return [text, *_own_headers(text, folders, set())]
+    """Return a file's text and those of the headers that `included` finds."""
+    return [text, *(header.code.text for header in included(text, path, options))]
 
 
-def _own_headers(text: str, folders: Sequence[Path], read: set[Path]) -> Iterator[str]:
-    for piece in pieces(text):
-        if match := _INCLUDE.match(piece.text) if piece.is_directive else None:
-            name = (match[1] or match[2]).strip()
-            file = next((folder / name for folder in folders if (folder / name).is_file()), None)
-            if file is not None and file not in read:
-                read.add(file)
-                inside = _text(file)
-                yield inside
-                yield from _own_headers(inside, [file.parent, *folders], read)
+class _Search:
+    """The search for the headers of one file."""
 
+    def __init__(self, path: IncludePath) -> None:
+        self.folders = [Path(folder) for folder in path.folders.values()]
+        self.found: list[Header] = []
+        self.substitutes: dict[str, str] = {}
+        """Texts of headers that are not read as they are, by name."""
+        self._stated = [Path(folder) for folder in path.named]
+        self._libraries: set[Path] = set()
+        """The stated folders whose headers are written for NVRTC, too."""
+        self._names: set[str] = set()
+        self._of_host: set[str] = set()
 
-def _headers(text: str, folders: Sequence[Path], names: set[str]) -> Iterator[tuple[str, str]]:
-    for piece in pieces(text):
-        match = _INCLUDE.match(piece.text) if piece.is_directive else None
-        if match is None:
-            continue
-        name = (match[1] or match[2]).strip()
-        if name in names or name in HOST_HEADERS:
-            continue
-        if _OF_RANDOM.match(name):
-            yield from _random(name, folders, names)
-            continue
-        names.add(name)
+    def codes(self) -> Iterator[CodeText]:
+        """Yield the texts of the headers that were found."""
+        for header in self.found:
+            foreign = any(header.path.is_relative_to(folder) for folder in self._libraries)
+            yield replace(header.code, foreign=foreign)
+
+    def follow(self, text: str, folders: Sequence[Path]) -> bool:
+        """Add the headers that a text includes, and return whether a host alone has one of them; `folders` are
+        searched in their order.
+        """
+        of_host = False
+        for directive in directives(text):
+            match = _INCLUDE.match(directive.text)
+            if match is not None:
+                name = (match[1] or match[2]).strip()
+                of_host |= self._add(name, folders, angles=match[1] is not None)
+        return of_host
+
+    def _add(self, name: str, folders: Sequence[Path], *, angles: bool) -> bool:
+        if name in self._names or name in HOST_HEADERS:
+            return name in self._of_host or name in _OF_HOST_ALONE
+        self._names.add(name)
         file = next((folder / name for folder in folders if (folder / name).is_file()), None)
-        if file is not None:
-            inside = _text(file)
-            of_device = without_host_code(inside)
-            if of_device != inside:
-                yield name, of_device
-            yield from _headers(inside, [file.parent, *folders], names)
-        elif (match[1] and not _OF_CUDA.match(name)) or _OF_HOST.fullmatch(name):
-            yield name, _OF_TORCH_TOO if _OF_TORCH.match(name) else _NOTHING
+        if _OF_RANDOM.match(name):
+            if file is not None or self._random(name):
+                return False
+        elif file is not None:
+            inside, place = _text(file), len(self.found)
+            of_host = self.follow(inside, [file.parent, *folders])
+            if _OF_NVRTC in inside:
+                self._libraries |= {folder for folder in self._stated if file.is_relative_to(folder)}
+            self.found.insert(place, Header(name, file, CodeText(inside, of_host)))
+            return False
+        if _BUILT_IN.fullmatch(name):
+            self.substitutes[name] = _NOTHING
+        elif _OF_HOST.fullmatch(name) or (angles and not _OF_CUDA.match(name)):
+            special = _OF_TORCH_TOO if _OF_TORCH.match(name) else _OF_THRUST_TOO if _OF_THRUST.match(name) else ""
+            self.substitutes[name] = special or _NOTHING
+            self._of_host.add(name)
+        return name in self._of_host
 
-
-def _random(name: str, folders: Sequence[Path], names: set[str]) -> Iterator[tuple[str, str]]:
-    """Yield name and text of a cuRAND header and of those that it includes, unless one of `folders` has it.
-
-    Names are added to `names`, which are not yielded again.
-    """
-    names.add(name)
-    folder = cuda_headers.random_folder()
-    if folder is None or any((each / name).is_file() for each in folders) or not (folder / name).is_file():
-        return
-    text = _text(folder / name)
-    yield name, text
-    for match in filter(None, (_INCLUDE.match(piece.text) for piece in pieces(text) if piece.is_directive)):
-        inside = (match[1] or match[2]).strip()
-        if _OF_RANDOM.match(inside) and inside not in names:
-            yield from _random(inside, folders, names)
+    def _random(self, name: str) -> bool:
+        """Add cuRAND's header, and those that it includes, as they are; return whether it was found."""
+        folder = cuda_headers.random_folder()
+        if folder is None or not (folder / name).is_file():
+            return False
+        self.substitutes[name] = text = _text(folder / name)
+        for match in filter(None, (_INCLUDE.match(directive.text) for directive in directives(text))):
+            inside = (match[1] or match[2]).strip()
+            if _OF_RANDOM.match(inside) and inside not in self._names:
+                self._names.add(inside)
+                self._random(inside)
+        return True
 
 
 def _text(file: Path) -> str:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, islice, pairwise
 
 from gemmlab.kernels.cuda_file.tokens import CONDITIONS, Token
 
 _TYPE_KEYS = frozenset(("class", "struct", "union", "enum"))
 _ATTRIBUTES = re.compile(r"__\w+|alignas|decltype|noexcept|explicit|requires|asm|static_assert|operator")
 """Words that may stand before a parenthesis, and are neither the name of a function nor of a macro that defines one."""
-HOST_SPACES = frozenset(("torch", "at", "c10", "pybind11", "py", "chrono", "filesystem"))
-"""Namespaces that only code for the host uses."""
+_KEYWORDS = frozenset((
+    *_TYPE_KEYS, "typedef", "using", "const", "constexpr", "static", "inline", "extern", "unsigned", "signed", "int",
+    "char", "short", "long", "bool", "float", "double", "void", "auto", "sizeof", "alignof", "static_cast", "typename",
+    "template",
+))  # fmt: skip
 _DEFINE = re.compile(r"#\s*define\s+(\w+)(.*)", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
@@ -24,8 +27,8 @@ class Item:
 
     tokens: Sequence[Token]
     kind: str
-    """`"function"`, `"type"`, `"constant"`, `"variable"`, `"macro"` (a call of a macro), or `"rule"`, which is never
-    removed: a static assertion, assembly, a using-directive, or an operator.
+    """`"function"`, `"operator"`, `"type"`, `"constant"`, `"variable"`, `"macro"` (a call of a macro), `"assertion"`,
+    `"directive"` (`using namespace`) or `"assembly"`.
     """
     names: frozenset[str]
     """The names that it defines; empty for a call of a macro, for an operator, and if it defines none."""
@@ -37,22 +40,25 @@ class Item:
 
     @property
     def calls(self) -> frozenset[str]:
-        """The names in it, except for those that it defines, that are followed by `(` or `<`."""
-        return (
-            frozenset(one.text for one, two in pairwise(self.tokens) if one.is_name and two.text in ("(", "<"))
-            - self.names
-        )
+        """The names in it, except for those that it defines, that are followed by `(` or `<`, or are an argument."""
+        texts = ("", *(token.text for token in self.tokens))
+        followed = zip(texts, self.tokens, texts[2:], strict=False)
+        return frozenset(
+            one.text for before, one, after in followed
+            if one.is_name and (after in ("(", "<") or (before in ("(", ",", "<") and after in (")", ",", ">")))
+        ) - self.names  # fmt: skip
 
 
 def macros_of(found: Iterable[Token]) -> dict[str, frozenset[str]]:
-    """Return, for each macro that the file defines, the names in its text, and `"{"` and `";"` if these occur in it.
+    """Return, for each macro that the file defines, the names in its text, and `"{"`, `";"` and `"<<<"` if these occur
+    in it.
 
     `found` are the file's tokens with directives. A macro that is defined more than once has the names of all texts.
     """
     macros: dict[str, frozenset[str]] = {}
     for token in found:
         if token.is_directive and (match := _DEFINE.match(token.text)):
-            braces = frozenset(mark for mark in "{;" if mark in match[2])
+            braces = frozenset(mark for mark in ("{", ";", "<<<") if mark in match[2])
             macros[match[1]] = macros.get(match[1], frozenset()) | frozenset(_NAME.findall(match[2])) | braces
     return macros
 
@@ -152,27 +158,29 @@ def _is_macro_call(item: Sequence[Token], following: Token | None, macros: Mappi
 def _item(item: list[Token]) -> Item:
     words = _outside(item)
     first = words[0]
-    if first in ("static_assert", "asm", "__asm__") or (first == "using" and "namespace" in words):
-        kind = "variable" if HOST_SPACES & {*words} else "rule"
-        return Item(item, kind, frozenset())
-    if item[-1].text == ")":
-        return Item(item, "macro", frozenset())
-    named = frozenset(token.text for token in item if token.is_name)
+    for kind, here in (
+        ("assertion", first == "static_assert"), ("assembly", first in ("asm", "__asm__")),
+        ("directive", first == "using" and "namespace" in words), ("macro", item[-1].text == ")"),
+    ):  # fmt: skip
+        if here:
+            return Item(item, kind, frozenset())
     if item[-1].text == "}":
-        if "operator" in words:
-            return Item(item, "variable" if {"ostream", "istream"} & named else "rule", frozenset())
-        return Item(item, "function", frozenset(_function_names(words)))
+        names = frozenset[str]() if "operator" in words else frozenset(_function_names(words))
+        return Item(item, "operator" if "operator" in words else "function", names)
     if "enum" in words:
-        return Item(item, "type", named)
+        return Item(item, "type", frozenset(token.text for token in item if token.is_name) - _KEYWORDS)
     # `namespace cg = cooperative_groups;` stays where a device needs the name, as an alias of a type does.
-    if {"using", "typedef", "namespace", *_TYPE_KEYS} & {*words}:
-        return Item(item, "type", frozenset(_type_names(words)))
+    if {"using", "typedef", "namespace", "concept", *_TYPE_KEYS} & {*words}:
+        return Item(item, "type", frozenset((*_type_names(_without_lists(words)), *_pointer_names(item))) - _KEYWORDS)
     constant = {"const", "constexpr"} & {*words}
-    return Item(item, "constant" if constant else "variable", frozenset(_names_before(words, "=,;[{(")))
+    return Item(item, "constant" if constant else "variable", frozenset(_variable_names(words)) - _KEYWORDS)
 
 
 def _type_names(words: Sequence[str]) -> Iterator[str]:
     """Yield the names of the classes or the alias that an item declares, and of variables declared with them."""
+    if "using" in words and "=" in words:
+        yield from _names_before(words[: words.index("=") + 1], "=")
+        return
     for index, word in enumerate(words):
         if word in _TYPE_KEYS:
             named = (each for each in words[index + 1 :] if _NAME.fullmatch(each) and not _ATTRIBUTES.fullmatch(each))
@@ -180,20 +188,54 @@ def _type_names(words: Sequence[str]) -> Iterator[str]:
     yield from _names_before(words, "=,;[)")
 
 
+def _without_lists(words: Sequence[str]) -> list[str]:
+    """Return the words without what stands between `<` and `>`, which are brackets in the declaration of a type."""
+    left, depth = list[str](), 0
+    for word in words:
+        depth += word == "<"
+        if not depth:
+            left.append(word)
+        depth -= word == ">" and depth > 0
+    return left
+
+
+def _pointer_names(item: Sequence[Token]) -> Iterator[str]:
+    """Yield the name of a type of pointers to functions, which stands in parentheses: `typedef void (*call)(int)`."""
+    for one, two, three in zip(item, item[1:], item[2:], strict=False):
+        if one.text == "*" and two.is_name and three.text == ")" and item[0].text == "typedef":
+            yield two.text
+
+
 def _names_before(words: Sequence[str], marks: str) -> Iterator[str]:
     return (name for name, mark in pairwise(words) if mark in marks and _NAME.fullmatch(name))
 
 
+def _variable_names(words: Sequence[str]) -> Iterator[str]:
+    """Yield the names of the variables that a declaration declares, or of the functions."""
+    declared = False
+    for index, word in enumerate(words):
+        if word in ("=", ";", "[", "{", "(", ",") and not declared:
+            yield _name_before(words, index)
+        declared = (declared or word in ("=", "[", "{", "(")) and word != ","
+
+
 def _function_names(words: Sequence[str]) -> Iterator[str]:
     """Yield the name of a function: the word before its arguments."""
-    for name, mark in pairwise(words):
-        if mark == "(" and _NAME.fullmatch(name) and not _ATTRIBUTES.fullmatch(name):
-            yield name
-            return
+    names = (_name_before(words, index) for index, mark in enumerate(words) if mark == "(")
+    yield from islice((name for name in names if _NAME.fullmatch(name) and not _ATTRIBUTES.fullmatch(name)), 1)
+
+
+def _name_before(words: Sequence[str], index: int) -> str:
+    """Return the word before that of an index, or before the arguments of a specialised template that end there."""
+    before = index - 1
+    if before > 0 and words[before] == ">":
+        depths = accumulate({"<": -1, ">": 1}.get(word, 0) for word in reversed(words[:index]))
+        before -= next((count for count, depth in enumerate(depths, 1) if not depth), before)
+    return words[max(before, 0)]
 
 
 def _outside(item: Sequence[Token]) -> list[str]:
-    """Return the words of an item outside of brackets and of the lists of template parameters."""
+    """Return the words of an item outside of brackets and of the lists of template parameters, with their brackets."""
     words, index = list[str](), 0
     item = [token for token in item if token.text not in CONDITIONS]
     while index < len(item):
@@ -204,6 +246,7 @@ def _outside(item: Sequence[Token]) -> list[str]:
             words.append(item[index].text)
         elif text == "<" and words[-2:-1] == ["template"]:
             index = _template_end(item, index)
+            words.append(item[index].text)
         index += 1
     return words
 

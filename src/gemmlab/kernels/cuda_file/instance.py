@@ -64,7 +64,7 @@ class Instances:
         defines = tuple(f"-D{name}={instance[name]}" for name in self.macros)
         entry = self.entry(instance)
         options = (*self.options, *defines, f"-I{COMMON}")
-        code = device_code(self.text, str(self.path), options) if self.options else DeviceCode(self.text)
+        code = device_code(self.text, str(self.path), options, entry) if self.options else DeviceCode(self.text)
         return Program(
             kernel=self.path.stem,
             language="cuda",

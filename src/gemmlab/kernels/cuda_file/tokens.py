@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import lru_cache
 
 _TOKEN = re.compile(
     r"""
@@ -18,6 +19,15 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.MULTILINE | re.DOTALL | re.ASCII,
 )
+_DIRECTIVE = re.compile(
+    r"""
+      (?P<directive>^[ \t]*\#(?:\\\r?\n | //(?:\\\r?\n|[^\n])* | /\*.*?(?:\*/|\Z) | [^\n/\\] | [/\\])*)
+    | //(?:\\\n|[^\n])* | /\*.*?(?:\*/|\Z)
+    | R"(?P<fence>[^()\\\s]{0,16})\(.*?\)(?P=fence)" | "(?:\\.|[^"\\\n])*" | \d['\w]* | '(?:\\.|[^'\\\n])*'
+    """,
+    re.VERBOSE | re.MULTILINE | re.DOTALL | re.ASCII,
+)
+"""A directive, or what may look like one within it: a comment or a literal."""
 _COMMENT = re.compile(r"//(?:\\\r?\n|[^\n])*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _CONDITION = re.compile(r"#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)", re.DOTALL)
 _DEFINED = re.compile(r"(!?)\s*defined\s*\(?\s*(\w+)\s*\)?\Z")
@@ -85,6 +95,22 @@ def pieces(text: str) -> Iterator[Token]:
         elif kind != "space" and _may_be_compiled(branches):
             yield Token('""' if kind in ("string", "fence") else written, line, *found.span())
         line += written.count("\n")
+
+
+@lru_cache(maxsize=1024)
+def directives(text: str) -> tuple[Token, ...]:
+    """Return the directives among `pieces`, which takes a tenth of the time; their lines are 0."""
+    found: list[Token] = []
+    branches: list[_Branch] = []
+    for match in _DIRECTIVE.finditer(text):
+        if match.lastgroup == "directive":
+            directive = _COMMENT.sub(" ", match[0]).strip()
+            if _CONDITION.match(directive):
+                for _ in _branch(directive, branches):
+                    continue
+            elif _may_be_compiled(branches):
+                found.append(Token(directive, 0, *match.span()))
+    return tuple(found)
 
 
 def _may_be_compiled(branches: list[_Branch]) -> bool:

@@ -239,6 +239,30 @@ def test_options_as_nvcc_has_them(stated: list[str], options: list[str]) -> None
     assert list(compiler_options(stated, Path("/x"))) == options
 
 
+@pytest.mark.parametrize(
+    ("stated", "left_out"),
+    [
+        (["-Xcompiler=-Wall,-O3", "-DN=4"], "-Xcompiler=-Wall,-O3"),
+        (["-Xcompiler", "-I/host", "-DN=4", "-lcublas", "-L/usr/lib"], "-Xcompiler -I/host -lcublas -L/usr/lib"),
+        (["-arch=sm_80", "-arch", "sm_90a", "-DN=4"], "-arch=sm_80 -arch sm_90a"),
+        (["-gencode", "arch=compute_80,code=sm_80", "-gencode=arch=compute_90,code=sm_90", "-DN=4"],
+         "-gencode arch=compute_80,code=sm_80 -gencode=arch=compute_90,code=sm_90"),
+        (["-rdc=true", "-ccbin", "g++-12", "-Werror", "-G", "-DN=4"], "-rdc=true -ccbin g++-12 -Werror -G"),
+        (["-Werror", "all-warnings", "-Wno-deprecated-gpu-targets", "-l", "cudart", "-DN=4"],
+         "-Werror all-warnings -Wno-deprecated-gpu-targets -l cudart"),
+    ],
+)  # fmt: skip
+def test_options_that_only_nvcc_needs_are_left_out_and_named(
+    stated: list[str], left_out: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO", "gemmlab"):
+        assert compiler_options(stated, Path("/x")) == ("-DN=4",)
+        compiler_options(stated, Path("/x"))
+    assert [record.getMessage() for record in caplog.records] == [
+        f"Only nvcc needs these options, which are left out: {left_out}"
+    ]
+
+
 @pytest.mark.parametrize("option", ["-Xcudafe=--output=/tmp/x", "-o", "-Xptxas=-o=/tmp/x", "--keep", "-dlto"])
 def test_options_that_write_files_are_refused(option: str) -> None:
     with pytest.raises(UsageError, match="no option that a kernel may be compiled with"):

@@ -133,7 +133,7 @@ def _code_of_binary(wanted: Wanted, arch: str) -> Code:
 def _code_of_source(wanted: Wanted, arch: str) -> Code:
     """Return the code of a kernel in a `.cu` file that does not state its launch: a listing needs none."""
     from gemmlab.analysis.listing.code import code_of
-    from gemmlab.kernels.cuda_file.signature import signatures
+    from gemmlab.kernels.cuda_file.file_kernels import only_kernels
     from gemmlab.launching.source import CudaText, plain, read_source
     from gemmlab.toolchain import build_cuda
 
@@ -142,7 +142,7 @@ def _code_of_source(wanted: Wanted, arch: str) -> Code:
         raise UsageError(f"{wanted.name} is no CUDA C++")
     if wanted.config:
         raise UsageError(f"{wanted.name} states no parameters for --config; name an instance: --kernel 'tile<32>'")
-    found = signatures(source.text)
+    found = only_kernels(source.text, source.path, wanted.options)
     if wanted.function is None and (len(found) != 1 or found[0].template):
         names = ", ".join(f"{one.name}<...>" if one.template else one.name for one in found) or "none"
         raise UsageError(f"{wanted.name}: say which kernel with --kernel; there are {names}")

@@ -67,13 +67,17 @@ def shipped_kernel(path: Path) -> Kernel:
     return kernel
 
 
-def cuda_kernel(path: Path, text: str, facts: Facts, signature: Signature, options: tuple[str, ...] = ()) -> Kernel:
-    """Return the descriptor of the kernel `signature` in the file `path`, whose text is `text`.
+def cuda_kernel(
+    path: Path, text: str, facts: Facts, signature: Signature, options: tuple[str, ...] = (),
+    headers: Sequence[str] = (),
+) -> Kernel:  # fmt: skip
+    """Return the descriptor of the kernel `signature` in the file `path`, whose text is `text`, or in one of its
+    headers, whose texts are `headers`.
 
     The file's name without suffix is the kernel's id; `options` are for the compiler. `UsageError` names file, line and
     key if facts and code contradict each other.
     """
-    instances = find_instances(path, text, facts, signature, options)
+    instances = find_instances(path, text, facts, signature, options, headers)
     signature = instances.signature
     matched = _match_arguments(facts, signature, instances.flags)
     op = _typed_op(facts, signature, matched)

@@ -5,17 +5,18 @@ text without host code.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from gemmlab.core.errors import UsageError
 from gemmlab.core.warning import warn_once
 from gemmlab.kernels.cuda_file.compile_options import compiler_options
-from gemmlab.kernels.cuda_file.device_code import LIKE_NVCC
+from gemmlab.kernels.cuda_file.device_code import LIKE_NVCC, included
+from gemmlab.kernels.cuda_file.file_kernels import FileKernel, kernels_of, named, own
 from gemmlab.kernels.cuda_file.header import HeaderValues, Statement, from_flags, read_header, read_text, read_toml
 from gemmlab.kernels.cuda_file.header_facts import Facts, read_facts
-from gemmlab.kernels.cuda_file.signature import Signature, signatures
+from gemmlab.kernels.cuda_file.signature import Signature
 from gemmlab.kernels.cuda_kernel import cuda_kernel
 from gemmlab.kernels.exercise import find_exercise, with_checks
 from gemmlab.kernels.kernel import Kernel
@@ -70,7 +71,14 @@ def _kernel(
             'the rung that the kernel improves on, `after = "naive"`; the next version refuses it'
         )
     facts = read_facts(stated, DEFAULT_OP, text)
-    signature = _chosen(path, facts, signatures(text))
+    options: list[str] = []
+    for statement, texts in facts.options:
+        try:
+            options += compiler_options(texts, path.parent)
+        except UsageError as error:
+            raise statement.error("options", str(error)) from None
+    headers = included(text, str(path), options)
+    signature = _chosen(path, facts, kernels_of(text, headers))
     missing = [key for key, value in (("grid", facts.grid), ("threads", facts.threads)) if not value]
     if missing:
         raise UsageError(
@@ -78,13 +86,8 @@ def _kernel(
             f"{' '.join(_EXAMPLES[key] for key in missing)} (for example, for blocks of 32 x 32), or write "
             f"{' and '.join(f'`{key} = ...`' for key in missing)} into {beside.name} or into a `/* gemmlab` comment"
         )
-    options: list[str] = []
-    for statement, texts in facts.options:
-        try:
-            options += compiler_options(texts, path.parent)
-        except UsageError as error:
-            raise statement.error("options", str(error)) from None
-    kernel = cuda_kernel(path, text, facts, signature, (*options, *LIKE_NVCC))
+    inside = [header.code.text for header in headers]
+    kernel = cuda_kernel(path, text, facts, signature, (*options, *LIKE_NVCC), inside)
     return with_checks(kernel, facts.exercise) if facts.exercise else kernel
 
 
@@ -102,17 +105,22 @@ def starting_text(path: Path, exercise: str | None = None) -> str:
     return _STARTING_FILE.read_text(encoding="utf-8").replace("my_kernel", name)
 
 
-def _chosen(path: Path, facts: Facts, found: list[Signature]) -> Signature:
-    if not found:
-        raise UsageError(f"{path.name}: no __global__ function is defined there")
-    listed = "; ".join(f"line {signature.line}: {signature}" for signature in found)
+def _chosen(path: Path, facts: Facts, every: Sequence[FileKernel]) -> Signature:
+    """Return the kernel that is meant: one of the file's own, or, if none fits, one of its headers."""
+    if not every:
+        raise UsageError(f"{path.name}: no __global__ function is defined there, nor in a header that it includes")
     wanted = facts.kernel.partition("<")[0].strip()
     if wanted:
-        named = [s for s in found if wanted in (s.name, s.name.rpartition("::")[2])]
-        if not named:
-            raise facts.stated.error("kernel", f"no kernel named {wanted!r} in {path.name} ({listed})")
+        found = named(every, wanted)
+        if not found:
+            raise facts.stated.error("kernel", f"no kernel named {wanted!r} in {path.name} ({_listed(every)})")
     else:
-        named = [s for s in found if s.name.rpartition("::")[2] == path.stem] or found
-    if len(named) > 1:
-        raise UsageError(f"{path.name}: several kernels; name one with --kernel or `kernel = ...` ({listed})")
-    return named[0]
+        found = named(own(every), path.stem) or own(every)
+    if len(found) > 1:
+        what = f"{path.name}: several kernels; name one with --kernel or `kernel = ...`"
+        raise UsageError(f"{what} ({_listed(own(every))})")
+    return found[0].signature
+
+
+def _listed(kernels: Sequence[FileKernel]) -> str:
+    return "; ".join(map(str, kernels))

@@ -110,11 +110,11 @@ def launch(
             target = arch or where.target({})
             artifact = where.build(code.program(code.named(kernel, target), target, options))
         except CompileError as error:
-            hint = code.hint(kernel)
+            hint = code.hint(kernel, options)
             if not hint or isinstance(error, NoCompilerError):
                 raise
             raise CompileError(f"{hint}\n{error}") from error
-        signature = code.signature(kernel)
+        signature = code.signature(kernel, options)
         if arch not in (None, artifact.target):
             raise UsageError(f"launch: {where.id} runs code for {artifact.target}, not for {arch}")
     if constants:

@@ -12,9 +12,10 @@ from pathlib import Path
 
 from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.core.program import Artifact, Program
-from gemmlab.kernels.cuda_file.device_code import LIKE_NVCC, device_code
+from gemmlab.kernels.cuda_file.device_code import LIKE_NVCC, device_code, included
+from gemmlab.kernels.cuda_file.file_kernels import kernels_of, named
 from gemmlab.kernels.cuda_file.instance import COMMON
-from gemmlab.kernels.cuda_file.signature import Signature, signatures
+from gemmlab.kernels.cuda_file.signature import Signature
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.toolchain import disassembly, ptxas
 from gemmlab.toolchain.cubin import Cubin, digest, read_cubin
@@ -64,30 +65,35 @@ class CudaText:
             headers=code.headers,
         )
 
-    def signature(self, kernel: str) -> Signature | None:
-        """Return the kernel's arguments as the text defines them; `None` unless exactly one kernel has that name."""
-        wanted = kernel.partition("<")[0].strip()
-        named = [s for s in signatures(self.text) if wanted in (s.name, s.name.rpartition("::")[2])]
-        return named[0] if len(named) == 1 else None
+    def signature(self, kernel: str, options: Sequence[str] = ()) -> Signature | None:
+        """Return the kernel's arguments as the text defines them, or a header that it includes; `None` unless exactly
+        one kernel has that name.
+        """
+        headers = included(self.text, self.path, options)
+        found = named(kernels_of(self.text, headers), kernel.partition("<")[0].strip())
+        if len(found) != 1:
+            return None
+        return found[0].signature
 
     def texts(self, kernel: str) -> dict[str, str]:
         """Return the text under the name of its file, or under one made from the kernel's name if it has no file."""
         return {self.path or f"{kernel}.cu": self.text}
 
-    def hint(self, kernel: str) -> str:
+    def hint(self, kernel: str, options: Sequence[str] = ()) -> str:
         """Return what may be wrong with the name of a kernel that does not compile; empty if the name seems right.
 
-        Kernels in included files are not found, so this is no reason to refuse the name beforehand.
+        A macro may make a kernel, so this is no reason to refuse the name beforehand.
         """
-        found = signatures(self.text)
+        every = kernels_of(self.text, included(self.text, self.path, options))
         wanted = kernel.partition("<")[0].strip()
-        named = [s for s in found if wanted in (s.name, s.name.rpartition("::")[2])]
-        if not named:
-            return f"launch: no kernel named {wanted!r} in the source; there are {_listed(s.name for s in found)}"
-        if all(s.template for s in named) and "<" not in kernel:
-            return f'launch: {wanted} is a template; name an instance: "{_instance(wanted, named[0])}"'
-        if wanted not in {s.name for s in named}:
-            return f"launch: {wanted!r} is in a namespace; name it with that: {_listed(s.name for s in named)}"
+        found = [one.signature for one in named(every, wanted)]
+        if not found:
+            known = _listed(one.signature.name for one in every)
+            return f"launch: no kernel named {wanted!r} in the source; there are {known}"
+        if all(s.template for s in found) and "<" not in kernel:
+            return f'launch: {wanted} is a template; name an instance: "{_instance(wanted, found[0])}"'
+        if wanted not in {s.name for s in found}:
+            return f"launch: {wanted!r} is in a namespace; name it with that: {_listed(s.name for s in found)}"
         return ""
 
 

@@ -16,8 +16,8 @@ from gemmlab.core.program import Config, Program
 from gemmlab.kernels.by_name import is_own
 from gemmlab.kernels.catalog import all_kernels, find_kernel
 from gemmlab.kernels.cuda_file.compile_options import compiler_options
+from gemmlab.kernels.cuda_file.file_kernels import only_kernels
 from gemmlab.kernels.cuda_file.header import read_text
-from gemmlab.kernels.cuda_file.signature import signatures
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.user_kernel import stated_kernel
 from gemmlab.launching.source import CudaText
@@ -202,14 +202,15 @@ def _plain(path: Path, arch: str, config: Config, instance: str, options: Sequen
     Raises `UsageError` for a file without a kernel, and without an `instance` for a template that needs arguments.
     """
     text = read_text(path)
-    found = signatures(text)
+    stated = compiler_options(options, Path.cwd())
+    found = only_kernels(text, str(path), stated)
     if not found:
-        raise UsageError(f"{path}: no __global__ function is defined there")
+        raise UsageError(f"{path}: no __global__ function is defined there, nor in a header that it includes")
     open_ones = [signature.name for signature in found if any(not p.default for p in signature.template)]
     if open_ones and not instance:
         names = ", ".join(open_ones)
         raise UsageError(f"{path}: {names}: name an instance of a template, as in --kernel '{open_ones[0]}<32>'")
-    whole = (*compiler_options(options, Path.cwd()), *(f"-D{name}={value}" for name, value in config.items()))
+    whole = (*stated, *(f"-D{name}={value}" for name, value in config.items()))
     code = CudaText(text, str(path))
     for entry in [instance] if instance else [signature.name for signature in found]:
         yield Job(path.stem, config, code.program(entry, arch, whole))

@@ -136,9 +136,35 @@ def test_a_library_for_nvrtc_loses_only_what_a_host_alone_compiles(tmp_path: Pat
 @pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_file_and_a_header_that_declare_host_things_without_calls_go_through() -> None:
-    kernel = user_kernel(FILE.with_name("declares_host.cu"))
-    report = check_kernel(kernel, open_device("emulated"), GemmOp(), cases=GemmOp().parse_sizes("20x33x7"))
-    assert report.passed, report.explain()
+    for kernel in (user_kernel(FILE.with_name("declares_host.cu")),
+                   user_kernel(FILE.with_name("includes_kernels.cu"), **FLAGS | {"kernel": "tiled<16>"})):  # fmt: skip
+        report = check_kernel(kernel, open_device("emulated"), GemmOp(), cases=GemmOp().parse_sizes("20x33x7"))
+        assert report.passed, report.explain()
+
+
+@pytest.mark.in_turns(20)
+@needs_compiler
+def test_a_kernel_of_a_header_is_launched_by_the_names_of_its_arguments() -> None:
+    a = np.eye(4, dtype=np.float32)
+    given = {"M": 4, "N": 4, "K": 4, "A": a, "B": a * 3, "C": a * 0}
+    file = FILE.with_name("includes_kernels.cu")
+    done = gemmlab.launch(file, "tiled<8>", 1, (8, 8), given, device="emulated")
+    assert isinstance(done.outputs, dict)
+    assert (done.outputs["C"] == 3 * a).all()
+    with pytest.raises(CompileError, match="no kernel named 'tile' in the source; there are tiled, scaled"):
+        gemmlab.launch(file, "tile", 1, 1, given, device="emulated")
+
+
+def test_several_kernels_of_headers_are_listed_with_their_places() -> None:
+    file = FILE.with_name("includes_kernels.cu")
+    with pytest.raises(
+        UsageError, match=r"several kernels; .*\(includes_kernels.cuh: line 4: tiled\(.*line 12: scaled"
+    ):
+        user_kernel(file, grid="1", threads="32")
+    with pytest.raises(
+        UsageError, match=r"no kernel named 'other' in includes_kernels.cu \(includes_kernels.cuh: line"
+    ):
+        user_kernel(file, grid="1", threads="32", kernel="other")
 
 
 @pytest.mark.in_turns(20)

@@ -100,11 +100,6 @@ def included(text: str, path: str, options: Sequence[str]) -> list[Header]:
     return search.found
 
 
-def with_headers(text: str, path: str, options: Sequence[str]) -> list[str]:
-    """Return a file's text and those of the headers that `included` finds."""
-    return [text, *(header.code.text for header in included(text, path, options))]
-
-
 class _Search:
     """The search for the headers of one file."""
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from gemmlab.core.architecture import is_only, runs
 from gemmlab.core.errors import DeviceError
 from gemmlab.core.program import Config, Program
-from gemmlab.kernels.cuda_file.device_code import DeviceCode, device_code, with_headers
+from gemmlab.kernels.cuda_file.device_code import DeviceCode, device_code
 from gemmlab.kernels.cuda_file.file_items import macros_of
 from gemmlab.kernels.cuda_file.header_facts import Facts
 from gemmlab.kernels.cuda_file.signature import Signature, TemplateParameter
@@ -80,21 +80,24 @@ class Instances:
 
 
 def find_instances(
-    path: Path, text: str, facts: Facts, signature: Signature, options: tuple[str, ...] = ()
-) -> Instances:
-    """Return the instances of a kernel. Each template parameter gets its value from the configuration, from the problem
-    or from its default; or all from the instance that the file states.
+    path: Path, text: str, facts: Facts, signature: Signature, options: tuple[str, ...] = (),
+    headers: Sequence[str] = (),
+) -> Instances:  # fmt: skip
+    """Return the instances of a kernel; `headers` are the texts that its file includes. Each template parameter gets
+    its value from the configuration, from the problem or from its default; or all from the instance that the file
+    states.
 
     `UsageError` names file, line and parameter if one has no value, or if a stated parameter is used nowhere.
     """
     flags = [shown(name) for name in facts.names.flags]
+    texts = (text, *headers)
     if "<" in facts.kernel:
-        macros = _macros(path, text, options, facts, signature, [])
+        macros = _macros(texts, facts, signature, [])
         return Instances(path, text, facts.arch, _typed(signature, facts), facts.kernel, (), macros, (), options)
     used = _used(facts, signature, flags)
     names = [parameter.name for parameter in used]
     decided = tuple(name for name in names if name in flags and name not in facts.params)
-    macros = _macros(path, text, options, facts, signature, names)
+    macros = _macros(texts, facts, signature, names)
     return Instances(path, text, facts.arch, signature, "", tuple(used), macros, decided, options, facts.written_anew)
 
 
@@ -122,16 +125,13 @@ def _used(facts: Facts, signature: Signature, flags: Sequence[str]) -> list[Temp
     return used
 
 
-def _macros(
-    path: Path, text: str, options: Sequence[str], facts: Facts, signature: Signature, used: Sequence[str]
-) -> tuple[str, ...]:
+def _macros(texts: Sequence[str], facts: Facts, signature: Signature, used: Sequence[str]) -> tuple[str, ...]:
     """Return the parameters of the configuration that are macros of the file or of its headers, not template parameters
-    (`used`): those for which one of these has an `#ifndef`.
+    (`used`): those for which one of `texts` has an `#ifndef`.
 
     Parameters that only the launch uses are left out; `UsageError` for others without an `#ifndef`.
     """
     others = [name for name in facts.params if name not in used]
-    texts = with_headers(text, str(path), options) if others else []
     guards = {name for one in texts for name in _GUARD.findall(one)}
     of_launch = {name for expression in (*facts.grid, *facts.threads, facts.smem_bytes) for name in expression.names}
     alone = of_launch.difference(*map(_names_in, texts))

@@ -23,6 +23,7 @@ from gemmlab.kernels.cuda_file.header_facts import PHASE, Facts, read_facts
 from gemmlab.kernels.cuda_file.instance import find_instances
 from gemmlab.kernels.cuda_file.passes import Passes, single_roundings, stated_size
 from gemmlab.kernels.cuda_file.signature import Signature, signatures
+from gemmlab.kernels.cuda_file.type_names import type_names, with_types
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.names import map_over, shown
 from gemmlab.kernels.stated_launches import dimensions, launcher
@@ -78,7 +79,7 @@ def cuda_kernel(
     key if facts and code contradict each other.
     """
     instances = find_instances(path, text, facts, signature, options, headers)
-    signature = instances.signature
+    signature = with_types(instances.signature, type_names((text, *headers), options) if options else {})
     matched = _match_arguments(facts, signature, instances.flags)
     op = _typed_op(facts, signature, matched)
     _check_maps(facts, signature, matched)

@@ -16,6 +16,7 @@ from gemmlab.kernels.cuda_file.device_code import LIKE_NVCC, device_code, includ
 from gemmlab.kernels.cuda_file.file_kernels import kernels_of, named
 from gemmlab.kernels.cuda_file.instance import COMMON
 from gemmlab.kernels.cuda_file.signature import Signature
+from gemmlab.kernels.cuda_file.type_names import type_names, with_types
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.toolchain import disassembly, ptxas
 from gemmlab.toolchain.cubin import Cubin, digest, read_cubin
@@ -73,7 +74,7 @@ class CudaText:
         found = named(kernels_of(self.text, headers), kernel.partition("<")[0].strip())
         if len(found) != 1:
             return None
-        return found[0].signature
+        return with_types(found[0].signature, type_names((self.text, *(one.code.text for one in headers)), options))
 
     def texts(self, kernel: str) -> dict[str, str]:
         """Return the text under the name of its file, or under one made from the kernel's name if it has no file."""

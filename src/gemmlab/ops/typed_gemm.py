@@ -2,8 +2,9 @@
 mixtures.
 
 The types are those of the stored numbers. The precision names the type in which products are summed, which determines
-the bound (`ops/typed_bounds.py`). Its default depends on the types: int32 if A and B are whole numbers, the type of
-tensor cores (`E8M13`) if both are 8-bit floats; else the type of C, or float32 if C has 8-bit floats.
+the bound (`ops/typed_bounds.py`). Its default depends on the types: int32 (or int64 if C is of it) if A and B are
+whole numbers, the type of tensor cores (`E8M13`) if both are 8-bit floats; else the type of C, or float32 if C has
+8-bit floats.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class TypedGemmOp(GemmOp):
         self._types = {"a": a, "b": b, "c": c}
         self._whole = a.whole and b.whole
         self.name = type_name(self._types)
-        first = _WHOLE_SUM if self._whole else FLOAT32 if c.fraction else c
+        first = (c if c.whole and c.nbytes > 4 else _WHOLE_SUM) if self._whole else FLOAT32 if c.fraction else c
         sums = (first,) if self._whole else (first, *_SUMS)
         if a.fraction and b.fraction:
             sums = (E8M13, *sums)

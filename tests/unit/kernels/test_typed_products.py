@@ -37,6 +37,83 @@ def problem(op: str) -> object:
     return find_op(op).parse_sizes("8")[0]
 
 
+NAMED = [
+    ("using T = half;", "T", "float16"), ("typedef half T;", "T", "float16"),
+    ("#define DTYPE half", "DTYPE", "float16"), ("#define DTYPE float", "DTYPE", "float32"),
+    ("namespace mine {\nusing Word = std::int8_t; typedef Word T; }\nusing namespace mine;", "T", "int8"),
+    ("", "nv_half", "float16"), ("", "nv_bfloat16", "bfloat16"), ("", "std::int8_t", "int8"),
+    ("", "unsigned", "uint32"), ("", "uint32_t", "uint32"),
+    ("", "unsigned short", "uint16"), ("", "long long", "int64"), ("", "int64_t", "int64"),
+]  # fmt: skip
+
+
+OF_ONE_TYPE = """#include <cuda_fp16.h>
+#include <cuda_bf16.h>
+STATED
+/* gemmlab
+grid = "ceil_div(N, 16), ceil_div(M, 16)"
+threads = "16, 16"
+*/
+__global__ void whole(const NAME* A, const NAME* B, NAME* C, int M, int N, int K) {
+    const int row = blockIdx.y * 16 + threadIdx.y, col = blockIdx.x * 16 + threadIdx.x;
+    if (row >= M || col >= N) return;
+    NAME sum = 0;
+    for (int k = 0; k < K; ++k) sum += A[row * K + k] * B[k * N + col];
+    C[row * N + col] = sum;
+}
+"""
+
+
+def named_types(folder: Path, stated: str, name: str) -> Path:
+    """Write a product of matrices of the type `name`, which `stated` gives to it."""
+    path = folder / "whole.cu"
+    path.write_text(OF_ONE_TYPE.replace("STATED", stated).replace("NAME", name))
+    return path
+
+
+@pytest.mark.parametrize(("stated", "name", "element"), NAMED)
+def test_types_have_many_names(tmp_path: Path, stated: str, name: str, element: str) -> None:
+    kernel = user_kernel(named_types(tmp_path, stated, name))
+    assert kernel.op == {"float32": "gemm"}.get(element, f"gemm:{element}")
+
+
+@pytest.mark.in_turns(20)
+@needs_compiler
+@pytest.mark.parametrize(("stated", "name"), [("using T = half;", "T"), ("", "unsigned"), ("", "long long")])
+def test_products_of_named_types_are_right(tmp_path: Path, stated: str, name: str) -> None:
+    found = report(named_types(tmp_path, stated, name), "3x5x7,17x16x33")
+    assert found.passed, found.explain()
+
+
+@pytest.mark.parametrize(
+    ("stated", "options"),
+    [
+        ("#ifndef T\n#define T float\n#endif", ["-DT=half"]),
+        ('#include "types.cuh"', []),
+    ],
+)
+def test_types_come_from_options_and_headers_too(tmp_path: Path, stated: str, options: list[str]) -> None:
+    (tmp_path / "types.cuh").write_text("#pragma once\ntypedef half T;\n")
+    assert user_kernel(named_types(tmp_path, stated, "T"), options=options).op == "gemm:float16"
+
+
+def test_a_type_of_the_template_is_not_one_of_the_file(tmp_path: Path) -> None:
+    path = named_types(tmp_path, "using T = half;", "T")
+    path.write_text(path.read_text().replace("__global__", "template <typename T> __global__"))
+    assert user_kernel(path, kernel="whole<double>").op == "gemm:float64"
+
+
+def test_a_type_that_no_operation_has_is_named(tmp_path: Path) -> None:
+    path = named_types(tmp_path, "using T = unsigned long long;", "T")
+    with pytest.raises(
+        UsageError, match=r"'unsigned long long\* A' of .*: no operation has operands of uint64; there are"
+    ):
+        user_kernel(path)
+    path = named_types(tmp_path, "#if MANY\nusing T = half;\n#else\nusing T = float;\n#endif", "T")
+    with pytest.raises(UsageError, match=r"'T\* A' of .*: pointers are float.* or names that the file gives to these"):
+        user_kernel(path)
+
+
 @pytest.mark.in_turns(20)
 @needs_compiler
 @pytest.mark.sampled(1)

@@ -6,10 +6,20 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from gemmlab.core.elements import Element
+import numpy as np
+
+from gemmlab.core.elements import ELEMENTS, Element
 from gemmlab.core.errors import UsageError
 from gemmlab.core.expr import Expression, parse
-from gemmlab.kernels.cuda_file.c_types import MAP_TYPES, REALS, TEXTURE_TYPE, TICKET_POINTERS, element_of, is_plain
+from gemmlab.kernels.cuda_file.c_types import (
+    C_TYPES,
+    MAP_TYPES,
+    REALS,
+    TEXTURE_TYPE,
+    TICKET_POINTERS,
+    element_of,
+    is_plain,
+)
 from gemmlab.kernels.cuda_file.signature import Argument, Signature
 from gemmlab.kernels.names import OpNames, map_over, other_operation, shown, texture_over
 
@@ -147,8 +157,8 @@ def match_in_order(
             expression = parse(text)
             expression.check_names((*names.in_expressions, *known))
             values.append(expression)
-        counts = argument.type in TICKET_POINTERS
-        fits = (argument.is_pointer, counts) == (name in names.operands, name == TICKETS)
+        fits = argument.is_pointer == (name in names.operands)
+        fits = fits and (name != TICKETS or argument.type in TICKET_POINTERS)
         fits = fits and (argument.type in MAP_TYPES) == (name in maps)
         fits = fits and is_plain(argument) == (name not in (*names.records, *maps))
         if not fits or (name in textures) > (argument.type == TEXTURE_TYPE):
@@ -168,14 +178,23 @@ def check_types(signature: Signature, names: OpNames) -> None:
     If the operation has structures, an unknown type is taken for one of them.
     """
     for argument in signature.args:
-        pointer = argument.type in TICKET_POINTERS or element_of(argument) is not None
-        fits = pointer if argument.is_pointer else is_plain(argument) or names.records or argument.type in MAP_TYPES
-        if not fits:
-            raise UsageError(
-                f"argument {str(argument)!r} of {signature}: pointers are float* (float4* and the like too), half*, "
-                "__nv_bfloat16*, double*, __nv_fp8_e4m3*, int8_t*, int* or unsigned* tickets, values int, unsigned, "
-                "long long, size_t, float, double, half, bool, cudaTextureObject_t, CUtensorMap or FourMaps"
-            )
+        if argument.is_pointer:
+            fits = element_of(argument) is not None
+        else:
+            fits = bool(is_plain(argument) or names.records or argument.type in MAP_TYPES)
+        if fits:
+            continue
+        what = f"argument {str(argument)!r} of {signature}"
+        number = C_TYPES.get(argument.type.removesuffix("*"))
+        if number is not None:
+            known = ", ".join(ELEMENTS)
+            raise UsageError(f"{what}: no operation has operands of {np.dtype(number).name}; there are {known}")
+        raise UsageError(
+            f"{what}: pointers are float* (float4* and the like too), half*, __nv_bfloat16*, double*, __nv_fp8_e4m3*, "
+            "int8_t*, int*, unsigned*, long long*, values int, unsigned, long long, size_t, float, double, half, bool, "
+            "cudaTextureObject_t, CUtensorMap or FourMaps, or names that the file gives to these with using, typedef "
+            "or #define"
+        )
 
 
 def operand_types(
@@ -190,7 +209,7 @@ def operand_types(
     found: dict[str, Element] = {}
     for argument, value in zip(signature.args, matched.values, strict=True):
         kind = element_of(argument)
-        if not isinstance(value, str) or value not in names.operands or kind is None:
+        if not isinstance(value, str) or value not in names.operands or value == TICKETS or kind is None:
             continue
         known = stated.get(value, kind)
         if known.storage is kind.storage:
@@ -229,7 +248,7 @@ def _unstated_memory(signature: Signature, names: OpNames) -> list[str]:
 
 def _pointers(argument: Argument, names: OpNames) -> tuple[str, ...]:
     counts = argument.type in TICKET_POINTERS
-    return tuple(name for name in names.operands if (name == TICKETS) == counts)
+    return tuple(name for name in names.operands if name != TICKETS or counts)
 
 
 def _values(argument: Argument, names: OpNames) -> tuple[str, ...]:

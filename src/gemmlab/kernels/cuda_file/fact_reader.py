@@ -24,7 +24,7 @@ _PART = re.compile(r"[a-z][a-z0-9_]*")
 _TAKEN = ("ceil_div", "min", "max", "blocks", "phase", "and", "or", "not", "if", "else")
 _ID = re.compile(r"[A-Za-z]\w*", re.ASCII)
 _ARCH = re.compile(r"sm_[0-9]{2,3}[af]?")
-_PRECISIONS = (*PRECISIONS, "float64", "float16", "bfloat16", "e8m13", "int32")
+_PRECISIONS = (*PRECISIONS, "float64", "float16", "bfloat16", "e8m13", "int32", "int64")
 """The precisions of float32 products, and the types in which products of other types are summed."""
 _LARGEST_PARAMETER = 2**31 - 1
 _MOST_COMBINATIONS = 1 << 16

@@ -191,4 +191,10 @@ def _argument(words: list[str]) -> Argument:
     # `unsigned` alone is a type without a name; two words of a built-in type are no name either.
     named = len(stated) > 1 and stated[-1] not in ("int", "long", "char", "short", "double", "float", "unsigned")
     base, name = (stated[:-1], stated[-1]) if named else (stated, "")
-    return Argument(" ".join(base) + "*" * stars, name)
+    return Argument(type_text(base) + "*" * stars, name)
+
+
+def type_text(words: Sequence[str]) -> str:
+    """Return the words of a type as `Argument.type` has them: without qualifiers and `std::`."""
+    kept = " ".join(word for word in words if word not in _QUALIFIERS)
+    return kept.replace(" :: ", "::").removeprefix(":: ").removeprefix("std::")

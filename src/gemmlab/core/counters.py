@@ -229,7 +229,7 @@ class Observation:
     stopped: bool = False
     """True if a hazard ended a launch early or prevented it: memory that it had not written yet is unchanged."""
     printed: str = ""
-    """What the kernel printed."""
+    """The text that the kernel printed."""
 
 
 def merge(observations: Sequence[Observation]) -> Observation:

@@ -145,7 +145,7 @@ def launch(
 
 
 Outcome = tuple[Observation | None, list[Array | None]]
-"""What a device observed of a launch, if it observes, and the arrays that the launch left, argument by argument."""
+"""The observation of a launch, if its device observes, and the arrays that the launch left, argument by argument."""
 
 
 def _run(

@@ -89,7 +89,7 @@ def accesses_of(instruction: Instruction) -> Accesses:
     opcode, operands = instruction.opcode, instruction.operands
     if opcode in ASYNCHRONOUS:
         raise UnknownAccessError(f"{instruction.text!r} at {instruction.address:#06x} is asynchronous: {opcode}")
-    results = _result_count(instruction)
+    results = result_count(instruction)
     reads: list[Access] = []
     writes: list[Access] = []
     if instruction.predicate is not None:
@@ -120,7 +120,7 @@ def _cells(operand: Operand, width: int, position: int, part: Part) -> Iterator[
         yield Access(FIRST_CELL[operand.kind] + operand.index, width, position, part)
 
 
-def _result_count(instruction: Instruction) -> int:
+def result_count(instruction: Instruction) -> int:
     """Return the number of operands that are results; they come first."""
     operands, opcode = instruction.operands, instruction.opcode
     if opcode in _NO_RESULT:
@@ -299,4 +299,4 @@ def _surface_words(instruction: Instruction) -> int:
     return _EXTENTS[shape.removeprefix("ARRAY_")] + shape.startswith("ARRAY_")
 
 
-__all__ = ["ASYNCHRONOUS", "Access", "Accesses", "UnknownAccessError", "accesses_of"]
+__all__ = ["ASYNCHRONOUS", "Access", "Accesses", "UnknownAccessError", "accesses_of", "result_count"]

@@ -8,6 +8,7 @@ import struct
 import pytest
 
 from gemmlab.core.errors import RecordError
+from gemmlab.sass.checking.reuse import sources
 from gemmlab.sass.instruction import Instruction
 from gemmlab.sass.parse import parse
 from gemmlab.sass.pipes import pipe
@@ -95,6 +96,16 @@ def test_reuse_flags_agree_with_the_control_codes() -> None:
         if pipe(instruction) != "tex":
             printed = sum(operand.reuse for operand in instruction.operands)
             assert printed == instruction.control.reuse.bit_count(), (arch, where, instruction.text)
+
+
+def test_a_reuse_flag_is_the_bit_of_its_operand_place() -> None:
+    seen = 0
+    for arch, where, instruction in everything():
+        if any(operand.reuse for operand in instruction.operands):
+            bits = sum(1 << place for place, operand in sources(instruction) if operand.reuse)
+            assert bits == instruction.control.reuse, (arch, where, instruction.text)
+            seen += 1
+    assert seen > 500
 
 
 def test_float_literals_are_the_encoded_patterns() -> None:

@@ -11,9 +11,11 @@ from collections.abc import Iterator
 
 from gemmlab.sass.blocks import FlowGraph
 from gemmlab.sass.instruction import Instruction, Operand
-from gemmlab.sass.register_accesses import UnknownAccessError, accesses_of
+from gemmlab.sass.register_accesses import UnknownAccessError, accesses_of, result_count
 
 _PLACES = frozenset({"reg", "ureg", "imm", "const"})
+_SECOND = frozenset({"MOV", "IABS"})
+"""Opcodes whose only source is in place 1."""
 
 
 def broken_reuse(graph: FlowGraph) -> Iterator[tuple[Instruction, Instruction, int]]:
@@ -41,10 +43,9 @@ def broken_reuse(graph: FlowGraph) -> Iterator[tuple[Instruction, Instruction, i
 
 def sources(instruction: Instruction) -> Iterator[tuple[int, Operand]]:
     """Yield (operand place, operand) for each vector register among the sources in places 0, 1 and 2."""
-    operands = [operand for operand in instruction.operands if operand.kind in _PLACES]
-    if instruction.operands and instruction.operands[0].kind in ("reg", "ureg"):
-        operands = operands[1:]
-    for place, operand in enumerate(operands[:3]):
+    given = instruction.operands[result_count(instruction) :]
+    operands = [operand for operand in given if operand.kind in _PLACES]
+    for place, operand in enumerate(operands[:3], int(instruction.opcode in _SECOND)):
         if operand.kind == "reg":
             yield place, operand
 

@@ -48,7 +48,7 @@ def _of_file(name: str) -> list[dict[str, Any]]:
     from gemmlab.sass.checking.control_codes import check_function, unjudged, without_codes
     from gemmlab.sass.checking.register_room import excess, odd_descriptors
     from gemmlab.sass.parse import parse
-    from gemmlab.sass.register_accesses import UnknownAccessError
+    from gemmlab.sass.register_accesses import ASYNCHRONOUS, UnknownAccessError
     from gemmlab.toolchain.cubin import read_cubin
     from gemmlab.toolchain.disassembly import text_of
 
@@ -62,27 +62,29 @@ def _of_file(name: str) -> list[dict[str, Any]]:
     for function in parse(text_of(data, name)).values():
         answer: dict[str, Any] = {
             "file": name, "arch": arch, "function": function.name, "instructions": len(function.instructions),
-            "findings": [], "closer_than_recorded": [], "not_judged": [], "refused": "",
+            "findings": [], "closer_than_recorded": [], "not_judged": [], "asynchronous": [], "refused": "",
         }  # fmt: skip
         found.append(answer)
         if without_codes(function):
             answer["refused"] = "no instruction states a stall or a barrier, as in code for a debugger (--device-debug)"
             continue
         try:
-            beyond = excess(function, arch, cubin.functions[function.name].registers)
+            beyond = excess(function, arch, cubin.functions[function.name].registers, partly=True)
             if beyond is not None:
                 register = f"R{beyond.register}"
                 answer["findings"].append(_of_registers("no room", beyond.instruction, register, beyond.reason))
             reason = "a descriptor begins at an even uniform register; a GPU says 'illegal instruction'"
             for one in odd_descriptors(function):
                 answer["findings"].append(_of_registers("odd descriptor", one, "the memory descriptor", reason))
-            for finding in check_function(function, arch):
+            for finding in check_function(function, arch, partly=True):
                 answer["findings" if finding.certain else "closer_than_recorded"].append({
                     "fault": finding.fault, "address": finding.consumer.address, "instruction": finding.consumer.text,
                     "producer_address": finding.producer.address, "producer": finding.producer.text,
                     "register": finding.register, "reason": finding.reason,
                 })  # fmt: skip
             answer["not_judged"] = unjudged(function, arch)
+            opcodes = {instruction.opcode for instruction in function.instructions}
+            answer["asynchronous"] = sorted(opcodes & ASYNCHRONOUS)
         except UnknownAccessError as error:
             answer["refused"] = str(error)
     return found
@@ -107,6 +109,8 @@ def _show(answer: dict[str, Any]) -> None:
     typer.echo(f"{where}: {counted(len(findings), 'fault') if findings else 'no fault'} in the {subject}")
     if answer["not_judged"]:
         typer.echo(f"  not checked, because their latencies are not recorded: {', '.join(answer['not_judged'])}")
+    if answer["asynchronous"]:
+        typer.echo(f"  asynchronous, so that only their stalls and waits are checked: {', '.join(answer['asynchronous'])}")
     for finding in findings[:_SHOWN]:
         result = finding["register"]
         if finding["producer"]:

@@ -12,7 +12,7 @@ from gemmlab.core.errors import UsageError
 from gemmlab.sass.checking.control_codes import Finding, check_function
 from gemmlab.sass.checking.latencies import latencies
 from gemmlab.sass.instruction import Control, Instruction, SassFunction
-from gemmlab.sass.register_accesses import UnknownAccessError
+from gemmlab.sass.register_accesses import ASYNCHRONOUS, UnknownAccessError
 from support.changed_code import subject
 from support.cuda_source import needs_compiler
 from support.sass_corpus import functions
@@ -115,6 +115,18 @@ def test_asynchronous_instructions_are_refused_by_name() -> None:
     )
     with pytest.raises(UnknownAccessError, match="is asynchronous: HGMMA"):
         check_function(function, "sm_90a")
+
+
+@pytest.mark.in_turns(20)
+@pytest.mark.parametrize("kernel", ["wgmma_tf32", "by_tile"])
+def test_the_rest_of_asynchronous_code_is_checked(kernel: str) -> None:
+    function = subject(kernel, "sm_90a", "64").function
+    assert any(instruction.opcode in ASYNCHRONOUS for instruction in function.instructions)
+    assert not [one for one in check_function(function, "sm_90a", partly=True) if one.certain]
+    without = [replace(one, control=replace(one.control, wait_mask=0)) for one in function.instructions]
+    found = check_function(replace(function, instructions=tuple(without)), "sm_90a", partly=True)
+    assert "not waited for" in {one.fault for one in found}
+    assert not {one.consumer.opcode for one in found} & ASYNCHRONOUS
 
 
 def test_an_architecture_without_latencies_is_refused() -> None:

@@ -53,17 +53,22 @@ class Finding:
         )
 
 
-def check_function(function: SassFunction, arch: str, compiled: Distances | None = None) -> tuple[Finding, ...]:
+def check_function(
+    function: SassFunction, arch: str, compiled: Distances | None = None, *, partly: bool = False
+) -> tuple[Finding, ...]:
     """Return the faults in a function's control codes, sorted by the address of the later instruction.
 
     `compiled` has the distances in the compiler's code, by indices into this function. A pair that stays as far apart
     is not a fault, even if a longer latency is recorded. A pair without a recorded latency must stay as far apart, or
     `TIGHT` cycles if it has no distance. Without `compiled`, such a pair is not checked.
 
-    Raises `UnknownAccessError` if the function has instructions whose registers are not known (asynchronous ones), and
-    `UsageError` if there are no latencies for the architecture.
+    With `partly`, the stalls and waits of asynchronous instructions count, but what these read and write is not
+    checked.
+
+    Raises `UnknownAccessError` if the function has instructions whose registers are not known (asynchronous ones, if
+    not `partly`), and `UsageError` if there are no latencies for the architecture.
     """
-    steps, graph, known = steps_of(function), flow_graph(function), latencies(arch)
+    steps, graph, known = steps_of(function, partly=partly), flow_graph(function), latencies(arch)
     # A certain finding hides an uncertain one of the same two instructions.
     raised = sorted(_early(function, graph, steps, known, compiled), key=lambda finding: finding.certain)
     found = {
@@ -111,7 +116,7 @@ def unjudged(function: SassFunction, arch: str) -> tuple[str, ...]:
 
     `check_function` without `compiled` ignores them.
     """
-    steps, known = steps_of(function), latencies(arch)
+    steps, known = steps_of(function, partly=True), latencies(arch)
     recorded = {row[0] for row in known.rows}
     kinds = {step.kind for step in steps if step.queue is None and step.writes}
     return tuple(sorted(kinds - recorded))

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from gemmlab.core.errors import UsageError
 from gemmlab.sass.cells import UNIFORM
 from gemmlab.sass.instruction import Instruction, SassFunction
-from gemmlab.sass.register_accesses import accesses_of
+from gemmlab.sass.register_accesses import ASYNCHRONOUS, accesses_of
 
 RESERVE = 2
 """Registers of the stated number that the hardware reserves."""
@@ -44,16 +44,19 @@ class Excess:
         )
 
 
-def excess(function: SassFunction, arch: str, stated: int) -> Excess | None:
+def excess(function: SassFunction, arch: str, stated: int, *, partly: bool = False) -> Excess | None:
     """Return the excess of a function that needs more than `stated` registers a thread, else `None`.
 
     `stated` is the cubin's number, of which the hardware keeps `RESERVE`. Architectures before sm_80 are not checked.
-    Raises `UnknownAccessError` if the registers of an instruction are not known.
+    Raises `UnknownAccessError` if the registers of an instruction are not known. With `partly`, those of asynchronous
+    ones do not count.
     """
     if int(arch.removeprefix("sm_").rstrip("af")) < _FIRST_ARCH:
         return None
     highest, first = -1, None
     for instruction in function.instructions:
+        if partly and instruction.opcode in ASYNCHRONOUS:
+            continue
         accesses = accesses_of(instruction)
         for access in (*accesses.reads, *accesses.writes):
             for cell in access.cells:

@@ -11,7 +11,7 @@ from typing import Literal
 
 from gemmlab.sass.cells import PREDICATE, UNIFORM, UNIFORM_PREDICATE
 from gemmlab.sass.instruction import Control, Instruction, SassFunction
-from gemmlab.sass.register_accesses import Access, UnknownAccessError, accesses_of
+from gemmlab.sass.register_accesses import ASYNCHRONOUS, Access, Accesses, UnknownAccessError, accesses_of
 
 Queue = Literal["shared", "global", "texture", "xu", "constant", "special", "vote", "double", "slow"]
 _QUEUES: dict[Queue, str] = {
@@ -82,12 +82,14 @@ class Step:
         return tuple(cell for cell, access in self.reads if cell < UNIFORM and access.part != "guard")
 
 
-def step_of(instruction: Instruction, *, fixed_doubles: bool = True) -> Step:
+def step_of(instruction: Instruction, *, fixed_doubles: bool = True, partly: bool = False) -> Step:
     """Return the step of an instruction; float64 operations have a fixed latency if `fixed_doubles`.
 
-    Raises `UnknownAccessError` if the registers of the instruction are not known.
+    Raises `UnknownAccessError` if the registers of the instruction are not known. With `partly`, the step of an
+    asynchronous one has no registers.
     """
-    accesses = accesses_of(instruction)
+    left_out = partly and instruction.opcode in ASYNCHRONOUS
+    accesses = Accesses((), ()) if left_out else accesses_of(instruction)
     guard = instruction.predicate
     always = guard is None or guard.index == NO_BARRIER
     first = PREDICATE if guard is not None and guard.kind == "pred" else PREDICATE + 8
@@ -128,9 +130,10 @@ def queue_of(instruction: Instruction) -> Queue | None:
     return _QUEUE_OF.get(instruction.opcode)
 
 
-def steps_of(function: SassFunction) -> tuple[Step, ...]:
+def steps_of(function: SassFunction, *, partly: bool = False) -> tuple[Step, ...]:
     """Return the steps of a function. Raises `UnknownAccessError`, which names every opcode with unknown registers.
 
+    With `partly`, steps of asynchronous instructions have no registers.
     Float64 operations have a fixed latency (sm_90) if none of the function sets a write barrier. Otherwise (sm_80,
     sm_89) their results are complete in the order of issue, and a barrier on the last of several covers the others.
     """
@@ -142,7 +145,7 @@ def steps_of(function: SassFunction) -> tuple[Step, ...]:
     )
     for instruction in function.instructions:
         try:
-            found.append(step_of(instruction, fixed_doubles=fixed))
+            found.append(step_of(instruction, fixed_doubles=fixed, partly=partly))
         except UnknownAccessError as error:
             unknown.setdefault(instruction.opcode, str(error))
     if unknown:

@@ -61,6 +61,8 @@ class Geometry:
     """Bytes that `__constant__` variables take."""
     cluster: tuple[int, int, int] = (1, 1, 1)
     """Extents of a cluster in blocks (x, y, z); the grid must consist of whole clusters."""
+    cooperative: bool = False
+    """True if all blocks are resident together."""
     in_clusters: bool = False
     """True if the kernel or the launch states a cluster, also one of a single block."""
     filling: int | None = None

@@ -76,6 +76,7 @@ def geometry_of(
         parameters=function.param_base + function.param_bytes if image.parameter_addresses else 0,
         param_base=function.param_base,
         cluster=cluster,
+        cooperative=launch.cooperative,
         in_clusters=in_clusters,
         constant_bytes=len(function.constants.get(VARIABLES, b"")),
         variables=image.shared_variables,

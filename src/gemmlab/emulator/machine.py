@@ -1,7 +1,8 @@
 """Execution of a decoded kernel over a grid, one resident block after another.
 
 Blocks run in the order of their numbers. If a block waits and nothing changes, the next one becomes resident as well;
-that is reported as a hazard, because a GPU need not have both resident. The launch is deadlocked if there is no further
+that is reported as a hazard, because a GPU need not have both resident. In a cooperative launch all are resident, and
+the polls that a block repeats while it waits are not counted (`polls`). The launch is deadlocked if there is no further
 block, if no more can be resident, or if every resident block is blocked at barriers of its own. A block that provably
 never ends, or executes too many instructions, stops the launch (`endless_loops`), and so does a time limit.
 """
@@ -32,6 +33,7 @@ from gemmlab.emulator.instruction_layout import Event, Insn
 from gemmlab.emulator.launch_layout import PARAMETERS, Launch
 from gemmlab.emulator.layout import Status
 from gemmlab.emulator.memory_map import MemoryMap, Reach
+from gemmlab.emulator.polls import Polls
 from gemmlab.emulator.services import service_addresses
 from gemmlab.emulator.trace_buffers import Recorder, recorder
 from gemmlab.emulator.units import Unit, members, unit
@@ -68,6 +70,8 @@ class Outcome:
     """Errors in the use of asynchronous operations."""
     printed: str = ""
     """The text that the kernel printed with `printf`; only the last 2^20 characters of it."""
+    polls: int = 0
+    """Repeated polls of a cooperative launch, which no count includes."""
 
 
 def run(
@@ -102,6 +106,7 @@ def run(
     spare: list[Unit] = []
     waiting: list[Unit] = []
     watch = Watch(code, records, patience(reach, blocks), limit)
+    polls = Polls(code, records) if geometry.cooperative else None
     stopped, following = "", 0
     blocked: tuple[tuple[int, int, int], ...] = ()
     unmet: tuple[tuple[int, int, int, int], ...] = ()
@@ -112,7 +117,7 @@ def run(
                 progressed = False
                 for resident in list(waiting):
                     before = resident.epoch
-                    status = settled(resident, watch)
+                    status = _settled(resident, watch, polls)
                     progressed |= status == Status.DONE or resident.epoch != before
                     if status == Status.DONE:
                         watch.finished += together
@@ -129,7 +134,7 @@ def run(
                 for resident in waiting:
                     awaited |= dict.fromkeys(resident.places())
                 following = _run_through(
-                    following, units, spare, waiting, watch, lambda: unit(geometry, launch.ctypes.data, engine)
+                    following, units, spare, waiting, watch, lambda: unit(geometry, launch.ctypes.data, engine), polls
                 )
         except StoppedError as stop:
             stopped, blocked = stop.why, stop.places
@@ -137,7 +142,7 @@ def run(
     return Outcome(
         records, events[:count].copy(), reach, stopped, blocked, tuple(awaited), unmet, recorded, watch.finished,
         watch.instructions, engine.findings.all if engine is not None else (),
-        engine.printed if engine is not None else "",
+        engine.printed if engine is not None else "", polls.repeated if polls is not None else 0,
     )  # fmt: skip
 
 
@@ -199,13 +204,25 @@ def _record(trace: TraceRequest, blocks: int, records: Bytes, launch: Bytes) -> 
     return made
 
 
+def _settled(resident: Unit, watch: Watch, polls: Polls | None, *, anew: bool = False) -> int:
+    """Run a unit as `settled` does, without counting the polls that it repeats if there are `polls`."""
+    if polls is not None:
+        polls.begin(resident, anew=anew)
+    status = settled(resident, watch)
+    if polls is not None and status == Status.SPENT:
+        polls.forget(resident)
+    return status
+
+
 def _run_through(
-    following: int, units: int, spare: list[Unit], waiting: list[Unit], watch: Watch, make: Callable[[], Unit]
-) -> int:
+    following: int, units: int, spare: list[Unit], waiting: list[Unit], watch: Watch, make: Callable[[], Unit],
+    polls: Polls | None,
+) -> int:  # fmt: skip
     """Run units (blocks, or clusters) from number `following` to `units` - 1; return the number of the first not run.
 
-    If `waiting` is empty, they run one after another until one has to wait for another. If some wait already, only one
-    unit runs. A unit that has to wait is added to `waiting`.
+    In a cooperative launch, which has `polls`, all run, each until it has to wait. Else, if `waiting` is empty, they
+    run one after another until one has to wait for another; if some wait already, only one unit runs. A unit that has
+    to wait is added to `waiting`.
     """
     alone = not waiting
     while following < units:
@@ -213,15 +230,15 @@ def _run_through(
         resident = spare.pop() if spare else make()
         resident.begin(following)
         following += 1
-        if settled(resident, watch) == Status.DONE:
+        done = _settled(resident, watch, polls, anew=True) == Status.DONE
+        if done:
             watch.finished += len(resident.blocks)
             spare.append(resident)
-            if alone:
-                continue
         else:
             waiting.append(resident)
             watch.waits(resident)
-        break
+        if polls is None and not (done and alone):
+            break
     return following
 
 

@@ -15,13 +15,15 @@ from gemmlab.emulator.instruction_layout import Insn
 from gemmlab.emulator.layout import LANES
 from gemmlab.emulator.machine import Outcome
 from gemmlab.emulator.memo import Memo
+from gemmlab.emulator.polls import BRANCHES
 from gemmlab.emulator.site_counters import kind_of, site_counters
 from gemmlab.emulator.wgmma_wavefronts import gmma_wavefronts
 from gemmlab.sass.vector_registers import WARPGROUP_OPCODES
 
 _PATTERNS = frozenset({core.SHARED_LOAD, core.SHARED_STORE})
 """Kinds of instruction (`kind_of`) whose `SiteCounters.pattern` is reported; it is empty for all others."""
-BRANCHES = frozenset({"BRA", "JMP"})
+POLLED = "grid_polls_repeated.sum"
+"""Name of the number of polls that blocks of a cooperative launch only repeated; no other count includes them."""
 _COUNTED = {
     "executed": Insn.EXECUTED,
     "active_threads": Insn.ACTIVE,
@@ -45,6 +47,8 @@ def observe(image: Image, geometry: Geometry, outcome: Outcome, origin: str) -> 
     sites = _sites(image, outcome)
     retried = outcome.records[:, Insn.RETRIED : Insn.RETRIED + 8].copy().view(np.int64)
     extra = {**_threads_on(image, outcome), core.WAITS_REPEATED: Metric(int(retried.sum()))}
+    if geometry.cooperative:
+        extra[POLLED] = Metric(outcome.polls)
     counters = Counters(image.function.name, origin, sites, extra)
     return Observation(counters, tuple(hazards(image, geometry, outcome)), stopped=bool(outcome.stopped))
 

@@ -110,9 +110,8 @@ def _show(answer: dict[str, Any]) -> None:
     if answer["not_judged"]:
         typer.echo(f"  not checked, because their latencies are not recorded: {', '.join(answer['not_judged'])}")
     if answer["asynchronous"]:
-        typer.echo(
-            f"  asynchronous, so that only their stalls and waits are checked: {', '.join(answer['asynchronous'])}"
-        )
+        names = ", ".join(answer["asynchronous"])
+        typer.echo(f"  asynchronous, so that only their stalls and waits are checked: {names}")
     for finding in findings[:_SHOWN]:
         result = finding["register"]
         if finding["producer"]:

@@ -1,9 +1,10 @@
-"""Compile kernels of Triton and Numba to cubins, without a GPU, for `compiled_kernels.py`.
+"""Compile kernels of Triton, Numba and CUTLASS to cubins, without a GPU, for `compiled_kernels.py`.
 
-    python makers/compiled_elsewhere.py FOLDER [sm_90]
+    python makers/compiled_elsewhere.py FOLDER CUTLASS [sm_90]
 
-The interpreter must have `triton`, `numba-cuda`, `nvidia-nvvm` and `nvidia-cuda-nvcc`; it need not have gemmlab. Each
-kernel becomes FOLDER/NAME.cubin, and its launch FOLDER/NAME.json.
+The interpreter must have `triton`, `numba-cuda`, `nvidia-nvvm`, `nvidia-cuda-nvrtc` and `nvidia-cuda-nvcc`; it need not
+have gemmlab. CUTLASS is a checkout of NVIDIA/cutlass, whose kernels the `nvcc` of the path compiles. Each kernel
+becomes FOLDER/NAME.cubin, and its launch FOLDER/NAME.json.
 """
 
 # mypy: ignore-errors
@@ -11,6 +12,8 @@ kernel becomes FOLDER/NAME.cubin, and its launch FOLDER/NAME.json.
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -25,6 +28,27 @@ from triton.compiler import ASTSource
 WARP = 32
 MATRICES = {"a": [128, 96], "b": [96, 64], "c": [128, 64]}
 """Shapes of the operands of products, all in C order."""
+CUTLASS_PRODUCT = """
+#include <cutlass/gemm/device/gemm.h>
+
+using Rows = cutlass::layout::RowMajor;
+template <int... extents>
+using Shape = cutlass::gemm::GemmShape<extents...>;
+using Kernel = cutlass::gemm::device::Gemm<IN, Rows, IN, Rows, float, Rows, float, cutlass::arch::OpClassUNIT,
+                                           cutlass::arch::Sm80, Shape<TILE>, Shape<WARP>, Shape<STEP>>::GemmKernel;
+
+extern "C" __global__ void __launch_bounds__(Kernel::kThreadCount) NAME(int m, int n, int k, IN* a, IN* b, float* c)
+{
+    __shared__ Kernel::SharedStorage shared;
+    const cutlass::gemm::GemmCoord problem(m, n, k);
+    const auto tiles = Kernel::ThreadblockSwizzle().get_tiled_shape(problem, {TILE}, 1);
+    const Kernel::Params params(problem, tiles, {a, Rows(k)}, {b, Rows(n)}, {c, Rows(n)}, {c, Rows(n)}, {});
+    Kernel()(params, shared);
+}
+"""
+"""A product. Its parameters, which CUTLASS's host code passes as one structure, are made in the kernel, so that a
+launch needs no structure.
+"""
 
 
 @triton.jit
@@ -154,6 +178,46 @@ def of_numba(folder: Path, number: int) -> None:
         cubin.unlink()
 
 
+def of_cutlass(folder: Path, number: int, cutlass: Path) -> None:
+    """Compile products of a checkout of CUTLASS for the architecture `number` into a folder."""
+    version = (cutlass / "include/cutlass/version.h").read_text()
+    parts = (re.search(rf"CUTLASS_{part}\s+(\d+)", version)[1] for part in ("MAJOR", "MINOR", "PATCH"))
+    nvcc = shutil.which("nvcc") or sys.exit("no nvcc on the path")
+    compiler = f"CUTLASS {'.'.join(parts)}, nvcc {release(nvcc)}"
+    for kind, pointer, unit, tile, warp, step in (
+        ("float32", "*fp32", "Simt", (128, 128, 8), (32, 64, 8), (1, 1, 1)),
+        ("tf32", "*fp32", "TensorOp", (64, 64, 16), (32, 32, 16), (16, 8, 8)),
+        ("float16", "*fp16", "TensorOp", (64, 64, 32), (32, 32, 32), (16, 8, 16)),
+        ("bfloat16", "*bf16", "TensorOp", (64, 64, 32), (32, 32, 32), (16, 8, 16)),
+    ):
+        words = {
+            "IN": {"*fp32": "float", "*fp16": "cutlass::half_t", "*bf16": "cutlass::bfloat16_t"}[pointer],
+            "UNIT": unit, "NAME": f"product_{kind}", "TILE": tile, "WARP": warp, "STEP": step,
+        }  # fmt: skip
+        text = CUTLASS_PRODUCT
+        for word, value in words.items():
+            text = re.sub(rf"\b{word}\b|(?<=OpClass){word}", str(value).strip("()"), text)
+        source, cubin = folder / f"product_{kind}.cu", folder / f"product_{kind}.elf"
+        source.write_text(text)
+        subprocess.run([nvcc, "-cubin", f"-arch=sm_{number}", "-std=c++17", "-lineinfo", "-w",
+                        f"-I{cutlass / 'include'}", source, "-o", cubin], check=True)  # fmt: skip
+        m, n, k = *MATRICES["c"], MATRICES["a"][1]
+        store(folder, f"cutlass_product_{kind}", cubin.read_bytes(), {
+            "compiler": compiler, "kernel": f"product_{kind}", "grid": [-(-m // tile[0]), -(-n // tile[1])],
+            "threads": 32 * (tile[0] // warp[0]) * (tile[1] // warp[1]), "smem_bytes": 0,
+            "type": [pointer, pointer, "*fp32"], "computes": "product",
+            "args": [m, n, k, *({"array": shape} for shape in MATRICES.values())],
+        })  # fmt: skip
+        source.unlink()
+        cubin.unlink()
+
+
+def release(nvcc: str) -> str:
+    """Return the version that `nvcc --version` says."""
+    said = subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=True).stdout
+    return re.search(r"release ([\d.]+)", said)[1]
+
+
 def described(shape: list[int]) -> list[Any]:
     """Return the arguments that Numba passes for an array: two null pointers, the numbers of elements and of bytes of
     one, the memory, extents, strides.
@@ -173,8 +237,9 @@ def store(folder: Path, name: str, cubin: bytes, facts: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    target = Path(sys.argv[1])
-    architecture = int((sys.argv[2] if len(sys.argv) > 2 else "sm_90").removeprefix("sm_"))
+    target, checkout = map(Path, sys.argv[1:3])
+    architecture = int((sys.argv[3] if len(sys.argv) > 3 else "sm_90").removeprefix("sm_"))
     target.mkdir(parents=True, exist_ok=True)
     of_triton(target, architecture)
     of_numba(target, architecture)
+    of_cutlass(target, architecture, checkout)

@@ -7,6 +7,7 @@ The table of compilers, kernels and verdicts in docs/public-kernels.md is writte
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -44,30 +45,34 @@ def row(path: Path, known: Mapping[str, Any]) -> tuple[str, ...]:
 
     `known` are the facts of the kernel's JSON file.
     """
-    kind = TYPES[known["type"]]
     rng = np.random.default_rng(0)
-    args = [
-        kind.stored(np.asarray(rng.uniform(-1, 1, arg["array"]))) if isinstance(arg, dict) else arg
-        for arg in known["args"]
+    stated = [arg for arg in known["args"] if isinstance(arg, dict)]
+    types = known["type"] if isinstance(known["type"], list) else [known["type"]] * len(stated)
+    kinds = [TYPES[name] for name in types]
+    arrays = [
+        kind.stored(np.asarray(rng.uniform(-1, 1, arg["array"]))) for kind, arg in zip(kinds, stated, strict=True)
     ]
-    values = [kind.widen(arg) for arg in args if isinstance(arg, np.ndarray)]
-    wanted = REFERENCES[known["computes"]](values)
+    left = iter(arrays)
+    args = [next(left) if isinstance(arg, dict) else arg for arg in known["args"]]
+    wanted = REFERENCES[known["computes"]]([kind.widen(array) for kind, array in zip(kinds, arrays, strict=True)])
     cells = {"launch": "refused", "hazards": "", "explain": "refused"}
     try:
         done = gemmlab.launch(
             path, known["kernel"], tuple(known["grid"]), known["threads"], args, device=DEVICE,
             smem_bytes=known["smem_bytes"],
         )  # fmt: skip
-        found = [kind.widen(out) for out in done.outputs if isinstance(out, np.ndarray)][-1]
-        narrow = "*fp16" if path.stem.endswith("tf32") else known["type"]
+        found = kinds[-1].widen([out for out in done.outputs if isinstance(out, np.ndarray)][-1])
+        narrow = "*fp16" if path.stem.endswith("tf32") else types[-1]
         right = np.abs(found - wanted).max() <= TOLERANCE[narrow] * np.abs(wanted).max()
-        kinds = ", ".join(dict.fromkeys(hazard.kind for hazard in done.hazards or ()))
-        cells |= {"launch": "right" if right else "wrong", "hazards": kinds or "none"}
-        cells["explain"] = "yes, with lines" if "py:" in str(done.explain()) else "yes"
+        hazards = ", ".join(dict.fromkeys(hazard.kind for hazard in done.hazards or ()))
+        cells |= {"launch": "right" if right else "wrong", "hazards": hazards or "none"}
+        cells["explain"] = "yes, with lines" if re.search(r"\.(?:py|cuh?|h(?:pp)?):\d", str(done.explain())) else "yes"
     except (gemmlab.GemmlabError, MemoryError) as error:
         sys.stderr.write(f"{path.stem}: {type(error).__name__}: {error}\n")
-    ran = subprocess.run([sys.executable, "-m", "gemmlab", "check", path], capture_output=True, check=False)
+    ran = subprocess.run([sys.executable, "-m", "gemmlab", "check", path, "--json"], capture_output=True, check=False)
     cells["check"] = {0: "right", 1: "wrong"}.get(ran.returncode, "refused")
+    if ran.returncode < 2 and (opcodes := {one for answer in json.loads(ran.stdout) for one in answer["asynchronous"]}):
+        cells["check"] += f", without {', '.join(sorted(opcodes))}"
     name = path.stem.partition("_")[2]
     return known["compiler"], f"`{name}`", cells["launch"], cells["hazards"], cells["check"], cells["explain"]
 

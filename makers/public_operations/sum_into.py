@@ -46,9 +46,17 @@ def eight_bit_values(fraction_bits):
     return decode
 
 
-def fill_below_two(rng, shape):
-    """Return random bytes that stand for numbers below 2 in magnitude, of either sign."""
-    return rng.integers(0, 0x40, shape) + 128 * rng.integers(0, 2, shape)
+def bytes_with_one(one):
+    """Return a function that returns random bytes for numbers below 2 in magnitude, of either sign, or for an odd
+    number of rows bytes for -1, 0 and 1, as in `whole_or_random`; `one` stands for 1.
+    """
+
+    def fill(rng, shape):
+        if shape[0] % 2:
+            return rng.choice((0, one, one | 128), shape)
+        return rng.integers(0, 0x40, shape) + 128 * rng.integers(0, 2, shape)
+
+    return fill
 
 
 def whole_or_random(rng, shape):

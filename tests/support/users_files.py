@@ -20,6 +20,10 @@ FLAGS: dict[str, dict[str, Any]] = {
     "as_published": {
         "kernel": "mine::sgemm", "grid": "ceil_div(N, 16), ceil_div(M, 16)", "threads": "16, 16",
     },
+    "declares_host": {},
+    "includes_kernels": {
+        "kernel": "tiled<16>", "grid": "ceil_div(N, 16), ceil_div(M, 16)", "threads": "16, 16",
+    },
     "extern_c": {"grid": "min(ceil_div(M * N, 256), 64)", "threads": 256},
     "thread_tile": {},
     "column_major": {

@@ -298,8 +298,8 @@ def test_options_that_write_files_are_refused(option: str) -> None:
 @pytest.mark.parametrize(
     ("header", "flags", "said"),
     [
-        ('"-G"', ["-DN=1"], "mine.cu:4: options: '-G' is no option"),
-        ('"-DN=1"', ["-G"], "-I, -D or --option: '-G' is no option"),
+        ('"--keep"', ["-DN=1"], "mine.cu:4: options: '--keep' is no option"),
+        ('"-DN=1"', ["--keep"], "-I, -D or --option: '--keep' is no option"),
         ("3", ["-DN=1"], "mine.cu:4: options: 3 is not a list of texts"),
     ],
 )

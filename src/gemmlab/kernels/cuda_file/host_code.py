@@ -42,7 +42,7 @@ _MAY_BE_HOST = re.compile(
     rf"\b(?:{_HOST_NAME.pattern.removesuffix('|<<<')})\b|<<<|\bstd\s*::\s*(?:{_HOST_STD.pattern})\b"
     rf"|\b(?:{'|'.join(sorted(_HOST_SPACES))})\s*::"
 )
-"""What a text has if one of its items may be for a host alone."""
+"""Matches a text of which some item may be for a host alone."""
 _SPACE = re.compile(r"(using\s+)?\bnamespace\s+(\w+)")
 _KNOWN_SPACES = frozenset(("std", "cuda", "nvcuda", "cooperative_groups", "cub", "thrust", "nv", "cute", "cutlass"))
 """Namespaces of CUDA's headers."""
@@ -85,8 +85,8 @@ def without_host_code(files: Sequence[CodeText], named: str = "") -> list[str]:
             left.append(_without_host_items(file.text, macros) if file in risky else file.text)
         else:
             parsed = _parsed(file.text)
-            gone = [item for item in parsed.items if id(item) not in stays] if need else []
-            left.append(_blanked(file.text, parsed, gone))
+            removed = [item for item in parsed.items if id(item) not in stays] if need else []
+            left.append(_blanked(file.text, parsed, removed))
     return left
 
 
@@ -178,10 +178,10 @@ class _Needed:
 
     def _add_rules(self, items: Sequence[Item], of_host: set[int]) -> None:
         """Add the assertions on what stays, and the directives for namespaces that exist."""
-        gone = {name for item in items for name in item.names}
+        removed = {name for item in items for name in item.names}
         for item in items:
             outer = {token.text for token in item.tokens[2:3]}
-            stays = not gone & item.words if item.kind == "assertion" else outer <= self.spaces - gone
+            stays = not removed & item.words if item.kind == "assertion" else outer <= self.spaces - removed
             if item.kind in ("assertion", "directive") and stays and id(item) not in of_host:
                 self._add(item)
 
@@ -236,9 +236,9 @@ def _of_std(item: Item) -> bool:
     )
 
 
-def _blanked(text: str, parsed: _Parsed, gone: Iterable[Item]) -> str:
+def _blanked(text: str, parsed: _Parsed, removed: Iterable[Item]) -> str:
     """Return the text with spaces in place of the items that are gone; line ends and directives stay."""
-    spans = [(item.tokens[0].start, item.tokens[-1].end) for item in gone]
+    spans = [(item.tokens[0].start, item.tokens[-1].end) for item in removed]
     directives = [token for token in parsed.tokens if token.is_directive]
     parts, done = list[str](), 0
     for start, end in spans:

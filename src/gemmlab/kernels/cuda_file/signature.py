@@ -196,5 +196,5 @@ def _argument(words: list[str]) -> Argument:
 
 def type_text(words: Sequence[str]) -> str:
     """Return the words of a type as `Argument.type` has them: without qualifiers and `std::`."""
-    kept = " ".join(word for word in words if word not in _QUALIFIERS)
-    return kept.replace(" :: ", "::").removeprefix(":: ").removeprefix("std::")
+    typename = " ".join(word for word in words if word not in _QUALIFIERS)
+    return typename.replace(" :: ", "::").removeprefix(":: ").removeprefix("std::")

@@ -36,9 +36,9 @@ def with_types(signature: Signature, names: Mapping[str, str]) -> Signature:
 def _resolved(argument: Argument, names: Mapping[str, str]) -> Argument:
     base = argument.type.rstrip("*")
     stars = argument.type[len(base) :]
-    seen = set[str]()
-    while base in names and base not in seen:
-        seen.add(base)
+    visited = set[str]()
+    while base in names and base not in visited:
+        visited.add(base)
         base = names[base]
     return replace(argument, type=base + stars)
 

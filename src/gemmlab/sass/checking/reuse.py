@@ -43,8 +43,8 @@ def broken_reuse(graph: FlowGraph) -> Iterator[tuple[Instruction, Instruction, i
 
 def sources(instruction: Instruction) -> Iterator[tuple[int, Operand]]:
     """Yield (operand place, operand) for each vector register among the sources in places 0, 1 and 2."""
-    given = instruction.operands[result_count(instruction) :]
-    operands = [operand for operand in given if operand.kind in _PLACES]
+    read = instruction.operands[result_count(instruction) :]
+    operands = [operand for operand in read if operand.kind in _PLACES]
     for place, operand in enumerate(operands[:3], int(instruction.opcode in _SECOND)):
         if operand.kind == "reg":
             yield place, operand

@@ -23,6 +23,7 @@ from gemmlab.ops.gemm import GemmOp
 from gemmlab.verify.check import check_kernel
 from support.cuda_source import needs_compiler
 from support.paths import DATA
+from support.users_files import kernel_of
 
 FILE = DATA / "user_kernels" / "as_published.cu"
 FLAGS: dict[str, Any] = {
@@ -136,8 +137,7 @@ def test_a_library_for_nvrtc_loses_only_what_a_host_alone_compiles(tmp_path: Pat
 @pytest.mark.in_turns(20)
 @needs_compiler
 def test_a_file_and_a_header_that_declare_host_things_without_calls_go_through() -> None:
-    for kernel in (user_kernel(FILE.with_name("declares_host.cu")),
-                   user_kernel(FILE.with_name("includes_kernels.cu"), **FLAGS | {"kernel": "tiled<16>"})):  # fmt: skip
+    for kernel in (kernel_of("declares_host"), kernel_of("includes_kernels")):
         report = check_kernel(kernel, open_device("emulated"), GemmOp(), cases=GemmOp().parse_sizes("20x33x7"))
         assert report.passed, report.explain()
 

@@ -13,7 +13,7 @@ from gemmlab.devices.cuda import CudaDevice
 from gemmlab.kernels.user_kernel import user_kernel
 from gemmlab.ops.catalog import find_op
 from gemmlab.verify.check import check_kernel
-from support.paths import ROOT
+from support.paths import DATA, ROOT
 from support.typed_kernels import KINDS, kernel_file
 
 OPERATIONS = ROOT / "examples" / "operations"
@@ -47,6 +47,14 @@ def test_halves_are_timed_without_a_peak(gpu: CudaDevice, tmp_path: Path) -> Non
     assert not timed.wrong
     assert timed.record.op == "gemm:float16"
     assert {result.contestant for result in timed.record.results} == {"kernel:half_in_half"}
+
+
+def test_a_file_whose_blocks_wait_for_each_other_is_right_and_timed(gpu: CudaDevice) -> None:
+    file = DATA / "user_kernels" / "waits_for_all.cu"
+    assert gemmlab.check(file, device=gpu.id).passed
+    timed = gemmlab.bench(file, device=gpu.id, sizes=512, rounds=3, processes=1)
+    assert not timed.wrong
+    assert all(row["median_us"] > 0 for row in timed.rows())
 
 
 def test_constants_are_set(gpu: CudaDevice) -> None:

@@ -24,6 +24,7 @@ FLAGS: dict[str, dict[str, Any]] = {
     "includes_kernels": {
         "kernel": "tiled<16>", "grid": "ceil_div(N, 16), ceil_div(M, 16)", "threads": "16, 16",
     },
+    "waits_for_all": {},
     "extern_c": {"grid": "min(ceil_div(M * N, 256), 64)", "threads": 256},
     "thread_tile": {},
     "column_major": {

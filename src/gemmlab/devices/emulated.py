@@ -42,7 +42,10 @@ MODELS = {
 ARCHITECTURES = ("sm_80", "sm_89", "sm_90")
 """The architectures for which rungs are compiled: each rung for those that have the features that it needs."""
 
-_UNCOOPERATIVE = "this_grid().sync() needs a cooperative launch (cooperative=True)"
+_UNCOOPERATIVE = (
+    "this_grid().sync() needs a cooperative launch (cooperative=True; in the header of a kernel file "
+    "`cooperative = true`)"
+)
 GRID_WORKSPACE_BYTES = 64
 """Bytes of the workspace by which `this_grid().sync()` of a cooperative launch waits. CUDA's headers use fewer."""
 

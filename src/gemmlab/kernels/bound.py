@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.names import map_over, texture_over
 from gemmlab.ops.footprint import require_memory
 from gemmlab.ops.op import Op, Problem
+from gemmlab.toolchain.constant_values import with_constants
 
 _WORD = 4
 _NAN_BYTE = 0xFF
@@ -92,6 +94,8 @@ class PlacedKernel:
     """Loaded code by the kernel's compile-time parameters, as sorted (name, value) pairs. Some may depend on the
     problem, so there can be several entries.
     """
+    with_constants: dict[tuple[Any, ...], Loaded] = field(default_factory=dict, kw_only=True)
+    """The code that was bound last, if `__constant__` variables have values in it, by its digest and these values."""
 
     def bind(
         self, op: Op, problem: Problem, buffers: Mapping[str, Buffer], *, threads: int = 1,
@@ -108,7 +112,7 @@ class PlacedKernel:
         if why := self.kernel.refusal(self.config, scalars):
             raise UsageError(f"{self.kernel.id} does not take {problem.label}: {why}")
         instance = self.kernel.instantiate(self.config, scalars)
-        loaded = self.code(instance)
+        loaded = self._with_constants(instance, scalars)
         if workspace is None:
             workspace = self._workspace(max(1, self.kernel.workspace_bytes(problem, instance)))
         tickets = self._tickets(self.kernel.tickets(problem, instance))
@@ -123,6 +127,23 @@ class PlacedKernel:
         ):
             raise UsageError(_no_blocks(self.kernel, problem))
         return BoundKernel(self.device, loaded, launches, buffers, workspace, tickets)
+
+    def _with_constants(self, instance: Mapping[str, int], scalars: Mapping[str, Any]) -> Loaded:
+        """Return the loaded code in which `__constant__` variables have the kernel's values for a problem."""
+        loaded = self.code(instance)
+        if not self.kernel.constants:
+            return loaded
+        values = {name: value(instance, scalars) for name, value in self.kernel.constants.items()}
+        key = (loaded.artifact.digest, *(value.tobytes() for value in values.values()))
+        if key not in self.with_constants:
+            try:
+                artifact = with_constants(loaded.artifact, values)
+            except UsageError as error:
+                raise UsageError(f"{self.kernel.path.name}: constants: {error}") from None
+            # Values may differ from problem to problem, so only the last code stays.
+            self.with_constants.clear()
+            self.with_constants[key] = self.device.load(artifact)
+        return self.with_constants[key]
 
     def code(self, instance: Mapping[str, int]) -> Loaded:
         """Return the loaded code for the parameters that `Kernel.instantiate` gives. Raises as `load` does."""

@@ -18,6 +18,7 @@ from gemmlab.kernels.cuda_file.arguments import (
     operand_types,
 )
 from gemmlab.kernels.cuda_file.c_types import MAP_TYPES, is_whole
+from gemmlab.kernels.cuda_file.constants import stated_constants
 from gemmlab.kernels.cuda_file.header import HeaderValues, read_header, read_text
 from gemmlab.kernels.cuda_file.header_facts import PHASE, Facts, read_facts
 from gemmlab.kernels.cuda_file.instance import find_instances
@@ -55,6 +56,9 @@ def shipped_kernel(path: Path) -> Kernel:
         raise stated.error("always_reads", "a rung must keep the contract: an operand is not read if its factor is 0")
     if stated.get("options") is not None:
         raise stated.error("options", "every rung is compiled with the same options")
+    for key in ("cooperative", "constants"):
+        if stated.get(key) is not None:
+            raise stated.error(key, "a library call can neither launch blocks together nor set constants")
     facts = read_facts(stated, "")
     folder = path.parent.name.removesuffix("_cuda")
     if facts.op != folder:
@@ -79,7 +83,8 @@ def cuda_kernel(
     key if facts and code contradict each other.
     """
     instances = find_instances(path, text, facts, signature, options, headers)
-    signature = with_types(instances.signature, type_names((text, *headers), options) if options else {})
+    names = type_names((text, *headers), options) if options else {}
+    signature = with_types(instances.signature, names)
     matched = _match_arguments(facts, signature, instances.flags)
     op = _typed_op(facts, signature, matched)
     _check_maps(facts, signature, matched)
@@ -123,6 +128,7 @@ def cuda_kernel(
         from_problem=instances.flags,
         arch=facts.arch,
         align=facts.align or min(operand.element.nbytes for operand in _operands(op)),
+        constants=stated_constants(facts, (text, *headers), names),
         always_reads=facts.always_reads,
         restrictions=_restrictions(facts, op, signature, matched, instances.flags),
         expect=facts.expect,
@@ -135,6 +141,7 @@ def _match_arguments(facts: Facts, signature: Signature, flags: Sequence[str]) -
     try:
         check_types(signature, facts.names)
         launch = {name for expression in (*facts.grid, *facts.threads) for name in expression.names}
+        launch |= facts.constant_names
         if facts.args is None:
             return match_by_name(signature, facts.names, [flag.lower() for flag in flags], launch)
         return match_in_order(signature, facts.names, facts.args, (*facts.params, PHASE), launch)
@@ -205,12 +212,12 @@ def _restrictions(
     statements of its file imply.
 
     By the signature: an argument that is lacking has a fixed value, such as `beta == 0` (1 if the kernel always reads
-    C), unless `require` mentions its name; extents are equal if one argument stands for all; a real scalar is whole if
-    its argument is of an integer type. By other statements: rows are aligned (`align`, and `maps` with one map of an
-    operand), and the factor of an operand in `always_reads` is not 0.
+    C), unless `require` or a value of `constants` mentions its name; extents are equal if one argument stands for all;
+    a real scalar is whole if its argument is of an integer type. By other statements: rows are aligned (`align`, and
+    `maps` with one map of an operand), and the factor of an operand in `always_reads` is not 0.
     """
     required = [expression for expression in facts.require if not expression.names <= set(facts.params)]
-    spoken_of = {name for expression in required for name in expression.names}
+    spoken_of = facts.constant_names.union(*(expression.names for expression in required))
     mapped = [f"ld{one.operand}" for one in facts.maps]
     elsewhere = [*flags, *spoken_of, *mapped]
     implied = matched.restrictions(facts.names, elsewhere, facts.layouts, facts.always_reads)

@@ -133,6 +133,10 @@ class Kernel:
     """Number of bytes of which the address of each operand must be a multiple; `restrictions` has the conditions on
     rows.
     """
+    constants: Mapping[str, Callable[[Config, Mapping[str, Any]], Any]] = field(default_factory=dict, repr=False)
+    """The values of `__constant__` variables by name: functions of an instance and `Op.scalars` that return an
+    array.
+    """
     always_reads: tuple[str, ...] = ()
     """Operands that the kernel reads even if their factor is 0; `restrictions` excludes problems with such a factor."""
     restrictions: tuple[Restriction, ...] = ()

@@ -47,7 +47,9 @@ def launcher(
         if min(*grid, smem_bytes) < 0 or min(threads) < 1:
             what = f"grid {grid} of {threads} threads with {smem_bytes} bytes of shared memory"
             raise UsageError(f"{kernel}: {what} cannot be launched")
-        return Launch(args, grid, threads, smem_bytes, early=facts.early and phase > 0)
+        return Launch(
+            args, grid, threads, smem_bytes, early=facts.early and phase > 0, cooperative=facts.cooperative
+        )  # fmt: skip
 
     return launches
 

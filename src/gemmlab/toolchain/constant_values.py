@@ -43,6 +43,17 @@ def with_constants(artifact: Artifact, values: Mapping[str, npt.NDArray[Any]]) -
     return replace(artifact, code=patched, digest=digest(patched, artifact.kernel))
 
 
+def zero_constants(artifact: Artifact) -> list[str]:
+    """Return the names of the `__constant__` variables of a cubin that hold only zeros, as those without a value do."""
+    cubin = read_cubin(artifact.code, artifact.kernel)
+    found = []
+    for name, variable in _constants(cubin).items():
+        start = cubin.sections[variable.section].start + variable.offset
+        if not any(artifact.code[start : start + variable.size]):
+            found.append(name)
+    return found
+
+
 def _source_name(symbol: str) -> str:
     """Return the name of a symbol in the source, without namespaces: `taps` for `_ZN4mine4tapsE` and `_ZL4taps`."""
     found, at = symbol, 2
@@ -52,9 +63,14 @@ def _source_name(symbol: str) -> str:
     return found
 
 
+def _constants(cubin: Cubin) -> dict[str, Variable]:
+    """Return the `__constant__` variables of a cubin by their names in the source."""
+    return {_source_name(symbol): variable for symbol, variable in cubin.symbols.items()
+            if variable.section.startswith(".nv.constant")}  # fmt: skip
+
+
 def _found(kernel: str, cubin: Cubin, name: str) -> Variable:
-    known = {_source_name(symbol): variable for symbol, variable in cubin.symbols.items()
-             if variable.section.startswith(".nv.constant")}  # fmt: skip
+    known = _constants(cubin)
     if name in known:
         return known[name]
     if any(_source_name(symbol) == name for symbol in cubin.symbols):

@@ -92,7 +92,7 @@ def test_it_may_be_launched_again() -> None:
 @pytest.mark.in_turns(20)
 def test_another_launch_says_what_is_needed() -> None:
     (hazard,) = rotate(2, "emulated:sm_90").hazards
-    assert (hazard.kind, "needs a cooperative launch (cooperative=True)" in hazard.message) == ("trap", True)
+    assert (hazard.kind, "needs a cooperative launch (cooperative=True;" in hazard.message) == ("trap", True)
 
 
 def test_blocks_that_are_not_resident_together_are_refused() -> None:

@@ -241,6 +241,29 @@ class FactReader:
                 raise self._stated.error("always_reads", what, name)
         return tuple(name for name in names.factors if name in read)
 
+    def cooperative(self) -> bool:
+        """Return whether all blocks are resident together."""
+        together = self.flag("cooperative")
+        if together and self.flag("early"):
+            raise self._stated.error("cooperative", "launches of a cooperative kernel cannot begin early (early)")
+        return together
+
+    def constants(self, known: Iterable[str]) -> dict[str, tuple[Expression | float, ...]]:
+        """Return the numbers of each `__constant__` variable; expressions may use the `known` names."""
+        names, found = [*known], dict[str, tuple[Expression | float, ...]]()
+        for name, value in self._table("constants").items():
+            if not _ID.fullmatch(name):
+                raise self._stated.error("constants", f"{name!r} is no name of a variable", name)
+            listed = value if isinstance(value, list) else [value]
+            numbers = all(isinstance(part, int | float | str) and not isinstance(part, bool) for part in listed)
+            if not (listed and numbers):
+                what = "neither a number, an expression nor a list of these"
+                raise self._stated.error("constants", f"{name} = {value!r} is {what}", name)
+            found[name] = tuple(
+                self.expression("constants", part, names) if isinstance(part, str) else part for part in listed
+            )
+        return found
+
     def layouts(self) -> tuple[str, ...]:
         stated = self.texts("transposes") or ["nn"]
         for layout in stated:

@@ -31,7 +31,7 @@ KEYS = (
     "summary", "idea", "source", "op", "kernel", "after", "branch", "aliases", "step", "arch", "precision", "params",
     "tune", "search", "require", "grid", "threads", "smem_bytes", "steps", "tiles", "again", "workspace", "tickets",
     "roundings", "in_order", "align", "always_reads", "transposes", "args", "options", "expect", "phases", "early",
-    "maps", "exercise", "written_anew", "let",
+    "maps", "exercise", "written_anew", "let", "cooperative", "constants",
 )  # fmt: skip
 """All keys that a header, a `.toml` file or flags can state about a kernel."""
 

@@ -57,6 +57,10 @@ class Facts:
     """The number of launches of one execution. Expressions of the launch and of arguments may name `phase`, the number
     of the launch, from 0 on.
     """
+    cooperative: bool
+    """True if all blocks of a launch must be resident together."""
+    constants: Mapping[str, tuple[Expression | float, ...]]
+    """The numbers that `__constant__` variables hold, by the variables' names."""
     early: bool
     """True if launches after the first may begin before the previous one has ended; they wait for its results."""
     workspace: Expression | None
@@ -90,6 +94,12 @@ class Facts:
     """Architectures for which gemmlab rewrites the compiled main loop in the machine code of its package."""
     exercise: str
     """The rung whose exercise the file solves; empty if it is no solution."""
+
+    @property
+    def constant_names(self) -> frozenset[str]:
+        """Names that the expressions in `constants` have: their values reach the kernel without an argument."""
+        parts = (part for values in self.constants.values() for part in values if isinstance(part, Expression))
+        return frozenset().union(*(part.names for part in parts))
 
     @property
     def names(self) -> OpNames:
@@ -142,6 +152,8 @@ def read_facts(stated: HeaderValues, default_op: str, text: str = "") -> Facts:
         tiles=reader.optional("tiles", known),
         again=reader.again(names),
         phases=phases,
+        cooperative=reader.cooperative(),
+        constants=reader.constants(known),
         early=reader.flag("early"),
         workspace=reader.memory("workspace", (*known, "blocks")),
         tickets=reader.memory("tickets", (*known, "blocks")),

@@ -18,12 +18,12 @@ from gemmlab.kernels.cuda_file.arguments import (
     operand_types,
 )
 from gemmlab.kernels.cuda_file.c_types import MAP_TYPES, is_whole
-from gemmlab.kernels.cuda_file.constants import stated_constants
 from gemmlab.kernels.cuda_file.header import HeaderValues, read_header, read_text
 from gemmlab.kernels.cuda_file.header_facts import PHASE, Facts, read_facts
 from gemmlab.kernels.cuda_file.instance import find_instances
 from gemmlab.kernels.cuda_file.passes import Passes, single_roundings, stated_size
 from gemmlab.kernels.cuda_file.signature import Signature, signatures
+from gemmlab.kernels.cuda_file.stated_constants import stated_constants
 from gemmlab.kernels.cuda_file.type_names import type_names, with_types
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.names import map_over, shown

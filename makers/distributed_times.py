@@ -40,8 +40,8 @@ from gemmlab.devices.select import open_device
 from gemmlab.distributed import in_turns
 from gemmlab.distributed.algorithm import choose
 from gemmlab.distributed.panel_sources import common_memory, sources_of
-from gemmlab.distributed.panel_turns import Turn, turns_of_ranks
-from gemmlab.distributed.panels import PANEL, Panel, Source, Whole
+from gemmlab.distributed.panel_turns import turns_of_ranks
+from gemmlab.distributed.panels import PANEL, Source
 from gemmlab.distributed.peer_memory import peer_memory
 from gemmlab.distributed.placements import share
 from gemmlab.distributed.traffic import Traffic
@@ -224,13 +224,9 @@ def in_pieces(a: DTensor, b: DTensor, whole: torch.Tensor, precision: str) -> to
     messages: panels of B are read from `whole`, all of B in this rank's memory.
     """
 
-    def at_hand(
-        local: tuple[torch.Tensor, torch.Tensor], _groups: tuple[Any, Any], _depth: int, turns: list[list[Turn]],
-        rank: int, *_: Any,
-    ) -> list[Source]:  # fmt: skip
-        mine = turns[rank]
-        left = Whole(local[0], [Panel(turn.terms, turn.rows, turn.parts) for turn in mine])
-        return [left, Whole(whole, [Panel(turn.terms, turn.columns, turn.parts) for turn in mine])]
+    def at_hand(local: tuple[torch.Tensor, torch.Tensor], _groups: tuple[Any, Any], *more: Any) -> list[Source]:
+        # Between no ranks nothing is sent.
+        return sources_of((local[0], whole), (None, None), *more)
 
     with changed("sources_of", at_hand):
         return gemmlab.distributed.gemm(a, b, precision=precision).to_local()

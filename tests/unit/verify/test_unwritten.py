@@ -72,7 +72,7 @@ def test_a_kernel_that_reads_c_is_told_that_it_held_nan(tmp_path: Path, reads: s
     ],
 )
 def test_writes_that_are_not_made_are_told_as_such(tmp_path: Path, store: str, kind: str) -> None:
-    """What is not written keeps its NaN, also where nothing is added to C: that is no read of C."""
+    """An element that is not written keeps its NaN. That does not mean that the kernel reads C."""
     path = written(tmp_path, "C[row * N + col] = sum;", store)
     kernel, op = user_kernel(path, grid="ceil_div(N, 16), ceil_div(M, 16)", threads="16, 16"), GemmOp()
     told = check_kernel(kernel, open_device("emulated"), op, cases=op.parse_sizes("16,16x16x0,32,48")).details()

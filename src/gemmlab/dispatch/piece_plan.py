@@ -70,6 +70,8 @@ class PiecePlan(Display):
     """Bytes of the host's pinned memory through which arrays are copied that are not pinned."""
     link_gbs: float | None = None
     """Rate of the link between host and device in each direction, 10^9 bytes a second; `None` if they share memory."""
+    line_ns: float = 0.0
+    """Least time of a row of a copy whose rows are not adjacent in the host's memory, in nanoseconds."""
     kernel_seconds: float | None = None
     """Estimated time of all products in seconds; `None` if unknown."""
     seconds: float | None = None
@@ -159,6 +161,18 @@ class PiecePlan(Display):
     def link_seconds(self) -> float | None:
         """Time of the slower direction of the link in seconds; `None` if host and device share memory."""
         return None if self.link_gbs is None else max(self.bytes_in, self.bytes_out) / (self.link_gbs * 1e9)
+
+    def load_seconds(self, name: str) -> float:
+        """Return the time of the link for one panel of `"a"` or `"b"`, or one piece of `"c"`; 0 if both share
+        memory, and for a panel that is not read.
+        """
+        if self.link_gbs is None or not (self.reads or name == "c"):
+            return 0.0
+        a = (self.k, self.rows, self.m) if self.turned[0] else (self.rows, self.k, self.k)
+        b = (self.cols, self.k, self.k) if self.turned[1] else (self.k, self.cols, self.n)
+        lines, width, whole = {"a": a, "b": b, "c": (self.rows, self.cols, self.n)}[name]
+        line_ns = FLOAT_BYTES * width / self.link_gbs
+        return lines * (line_ns if width == whole else max(line_ns, self.line_ns)) * 1e-9
 
     def order(self) -> Iterator[tuple[int, int]]:
         """Yield the index (row, column) of each piece in the order in which they are computed.

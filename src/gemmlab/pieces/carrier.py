@@ -19,8 +19,8 @@ class Carrier(Protocol):
     by `finish`.
     """
 
-    def load(self, name: str, slot: int, source: Source, block: Block, *, clear: bool) -> None:
-        """Copy a block of a matrix into the upper left of a slot of `"a"`, `"b"` or `"c"`.
+    def load(self, name: str, slot: int, source: Source, block: Block, *, row: int, clear: bool) -> None:
+        """Copy a block of a matrix into a slot of `"a"`, `"b"` or `"c"`, from the slot's row `row` and column 0 on.
 
         With `clear`, the whole slot is set to 0 first.
         """

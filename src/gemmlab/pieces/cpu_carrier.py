@@ -37,7 +37,7 @@ class CpuCarrier:
         self._last: dict[tuple[str, int], Future[None]] = {}
         self._reader, self._multiplier, self._writer = (ThreadPoolExecutor(1) for _ in range(3))
 
-    def load(self, name: str, slot: int, source: Source, block: Block, *, clear: bool) -> None:
+    def load(self, name: str, slot: int, source: Source, block: Block, *, row: int, clear: bool) -> None:
         into = self._slots[name][slot]
         before = self._last.get((name, slot))
         if before is not None:
@@ -48,7 +48,7 @@ class CpuCarrier:
             if clear:
                 into.fill(0.0)
             for band in block.bands(band_rows(source, block, _BAND_BYTES)):
-                start = band.row - block.row
+                start = row + band.row - block.row
                 source.read(band, into[start : start + band.rows, : band.cols])
 
         self._last[name, slot] = self._reader.submit(run)

@@ -70,14 +70,14 @@ class CudaCarrier:
         self._slots, self._scratch_at = self._divided()
         self._writer = ThreadPoolExecutor(1)
 
-    def load(self, name: str, slot: int, source: Source, block: Block, *, clear: bool) -> None:
+    def load(self, name: str, slot: int, source: Source, block: Block, *, row: int, clear: bool) -> None:
         driver, into, width = self._driver, self._slots[name][slot], self._plan.rooms[name].cols
         self._raise_errors()
         into.drained.result()
         driver("cuStreamWaitEvent", self._in, into.used, 0)
         if clear:
             driver("cuMemsetD8Async", into.address, 0, self._plan.rooms[name].nbytes, self._in)
-        self._link.load(source, block, into.address, FLOAT_BYTES * width)
+        self._link.load(source, block, into.address + FLOAT_BYTES * width * row, FLOAT_BYTES * width)
         driver("cuEventRecord", into.filled, self._in)
 
     def multiply(self, step: Step) -> None:

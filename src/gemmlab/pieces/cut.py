@@ -3,8 +3,8 @@ to copy if no time can be predicted.
 
 k is not cut, because a kernel's sum over all of k has other bits than two sums over parts of k, added.
 
-A step copies one panel while one piece is multiplied, and takes as long as the slower of the two. A strip is a row or a
-column of pieces, all with one panel, which stays on the device. At its end this panel is replaced by the next one.
+A step copies one panel, and a part of the next strip's panel, while one piece is multiplied, and takes as long as the
+slower of the two. A strip is a row or a column of pieces, all with one panel, which stays on the device.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from gemmlab.core.errors import UsageError
-from gemmlab.core.precision import FLOAT_BYTES
-from gemmlab.dispatch.piece_plan import PiecePlan
+from gemmlab.dispatch.piece_plan import OPERANDS, PiecePlan
 
 Seconds = Callable[[int, int], float | None]
 _AS_FAST = 1.01
@@ -40,6 +40,7 @@ class Limits:
     """
 
 
+@lru_cache(maxsize=64)
 def cut(frame: PiecePlan, limits: Limits) -> PiecePlan:
     """Return the plan for a product with the best pieces that `frame.memory_bytes` allow.
 
@@ -81,19 +82,35 @@ def _smallest(frame: PiecePlan, limits: Limits) -> PiecePlan:
 
 
 def _plans(frame: PiecePlan, limits: Limits) -> Iterator[PiecePlan]:
-    for rows in _extents(frame, limits, 0):
-        low, high = 1, _most(frame, limits, 1)
-        # Try the fewest panels of B that fit, then some more: with shorter panels the first product begins earlier.
+    def sized(rows: int, count: int) -> PiecePlan:
+        return _sized(frame, limits, rows, _extent(frame, limits, 1, count))
+
+    def bare(rows: int, count: int) -> PiecePlan:
+        return replace(frame, rows=rows, cols=_extent(frame, limits, 1, count), workspace_bytes=0)
+
+    def fewest(make: Callable[[int, int], PiecePlan], rows: int, low: int) -> int:
+        """Return the fewest panels of B, at least `low`, with which a plan fits; all, if it never does."""
+        high = _most(frame, limits, 1)
         while low < high:
             middle = (low + high) // 2
-            if _fits(frame, limits, rows, _extent(frame, limits, 1, middle)):
+            if make(rows, middle).device_bytes <= frame.memory_bytes:
                 high = middle
             else:
                 low = middle + 1
-        for cols in {_extent(frame, limits, 1, count) for count in (1, low, low + 1, low + 2, 2 * low, 4 * low)}:
-            if _fits(frame, limits, rows, cols):
-                for by_rows in (True, False):
-                    yield _sized(replace(frame, by_rows=by_rows), limits, rows, cols)
+        return low
+
+    for rows in _extents(frame, limits, 0):
+        # Try the fewest panels of B that fit, then some more: with shorter panels the first product begins earlier.
+        # To compute the workspace takes time, so it is left out first.
+        low = fewest(bare, rows, 1)
+        if sized(rows, low).device_bytes > frame.memory_bytes:
+            low = fewest(sized, rows, low)
+        for cols in {
+            _extent(frame, limits, 1, count) for count in {1, *range(low, low + 4), *range(2 * low, 9 * low, low)}
+        }:
+            plan = _sized(frame, limits, rows, cols)
+            if plan.device_bytes <= frame.memory_bytes:
+                yield from (replace(plan, by_rows=by_rows) for by_rows in (True, False))
 
 
 def _most(frame: PiecePlan, limits: Limits, axis: int) -> int:
@@ -141,26 +158,34 @@ def _sized(frame: PiecePlan, limits: Limits, rows: int, cols: int) -> PiecePlan:
     return replace(plan, workspace_bytes=max(limits.workspace(*each) for each in extents))
 
 
-def _fits(frame: PiecePlan, limits: Limits, rows: int, cols: int) -> bool:
-    return _sized(frame, limits, rows, cols).device_bytes <= frame.memory_bytes
+def _kernel_seconds(plan: PiecePlan, limits: Limits) -> float | None:
+    """Return the time of all products; `None` if it is unknown. Pieces at the lower and right edge are smaller."""
+    if not plan.count:
+        return 0.0
+    down, across = plan.grid
+    total = 0.0
+    for row, rows in ((0, down - 1), (down - 1, 1)):
+        for col, cols in ((0, across - 1), (across - 1, 1)):
+            each = limits.seconds(*plan.computed(row, col)) if rows * cols else 0.0
+            if each is None:
+                return None
+            total += rows * cols * each
+    return total
 
 
 def _predicted(plan: PiecePlan, limits: Limits) -> PiecePlan:
     """Return the plan with its predicted times; unchanged if the time of a product or the rate of copies is unknown."""
-    each = limits.seconds(*plan.computed(0, 0)) if plan.count else 0.0
-    if each is None or plan.link_gbs is None:
+    kernel = _kernel_seconds(plan, limits)
+    if kernel is None or plan.link_gbs is None:
         return plan
-    rate, (down, across) = plan.link_gbs * 1e9 / FLOAT_BYTES, plan.grid
-    # The last pieces are smaller: this is the equivalent number of equal pieces.
-    kernel = each * (plan.m / plan.rows) * (plan.n / plan.cols)
-    deep = plan.k * plan.reads
-    stays, passes = (plan.rows, plan.cols) if plan.by_rows else (plan.cols, plan.rows)
-    strips, turns = (down, across) if plan.by_rows else (across, down)
-    steps, added = max(1, plan.count), plan.rows * plan.cols * plan.reads_c
+    down, across = plan.grid
+    a, b, out = (plan.load_seconds(name) for name in OPERANDS)
+    stays, passes, strips, turns = (a, b, down, across) if plan.by_rows else (b, a, across, down)
+    steps, added = max(1, plan.count), out * plan.reads_c
     each_piece = kernel / steps
-    panel = passes * deep if turns > 2 else 0
-    usual = max(each_piece, (panel + added) / rate, plan.rows * plan.cols / rate)
-    change = max(each_piece, (stays * deep + added) / rate)
-    edges = (plan.rows + plan.cols) * deep + plan.rows * plan.cols * (1 + plan.reads_c)
-    seconds = edges / rate + max(0, steps - strips) * usual + (strips - 1) * change + each_piece
+    # A strip in the opposite direction finds the last two panels of the one before it.
+    found = 2 * (strips - 1) if turns > 2 else steps - turns
+    beside = 0.0 if strips == 1 else stays / max(1, turns - 1)
+    usual, short = (max(each_piece, copied + beside + added, out) for copied in (passes, 0.0))
+    seconds = stays + passes + added + (steps - 1 - found) * usual + found * short + each_piece + out
     return replace(plan, kernel_seconds=kernel, seconds=seconds)

@@ -32,7 +32,7 @@ class EmulatedCarrier:
             name: [device.allocate(max(1, room.nbytes)) for _ in range(room.slots)] for name, room in plan.rooms.items()
         }
 
-    def load(self, name: str, slot: int, source: Source, block: Block, *, clear: bool) -> None:
+    def load(self, name: str, slot: int, source: Source, block: Block, *, row: int, clear: bool) -> None:
         buffer, width = self._slots[name][slot], self._plan.rooms[name].cols
         if clear:
             self._device.write(Window(buffer, 0, buffer.nbytes), np.zeros(buffer.nbytes, np.uint8))
@@ -40,7 +40,7 @@ class EmulatedCarrier:
         source.read(block, values)
         # Copy row by row: memory between rows stays unwritten.
         parts = [values] if block.cols == width else list(values)
-        for number, part in enumerate(parts):
+        for number, part in enumerate(parts, row):
             if part.nbytes:
                 self._device.write(Window(buffer, FLOAT_BYTES * width * number, part.nbytes), part)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache, lru_cache
 
 from gemmlab.core.errors import UsageError
 from gemmlab.core.precision import FLOAT_BYTES
@@ -86,18 +87,30 @@ def framed(frame: PiecePlan, choice: Choice) -> PiecePlan:
 
     Kernels may begin the last tile earlier so that it is whole. They can do so only in a piece of at least a tile.
     """
-    return replace(frame, tail=_tile(frame, choice))
+    return replace(frame, tail=_tile(frame, choice.kernel, choice.config))
 
 
 def limits_for(frame: PiecePlan, choice: Choice, where: Gpu) -> Limits:
-    """Return the limits that the chosen kernel sets; the time of a piece is unknown for an unmeasured configuration."""
-    kernel, config = named_kernel(choice.kernel, "cuda"), choice.config
-    entry = _entry(choice)
+    """Return the limits that the chosen kernel sets; the time of a piece is unknown for an unmeasured configuration.
 
+    For equal arguments they are the same object, unless the kernel is a user's file, which may change.
+    """
+    # Ids have no dots, paths of files have.
+    make = _limits.__wrapped__ if "." in choice.kernel else _limits
+    return make(frame, choice.kernel, tuple(choice.config.items()), where)
+
+
+@lru_cache(maxsize=64)
+def _limits(frame: PiecePlan, name: str, items: tuple[tuple[str, int], ...], where: Gpu) -> Limits:
+    kernel, config = named_kernel(name, "cuda"), dict(items)
+    entry = _entry(name, config)
+
+    @cache
     def workspace(rows: int, cols: int) -> int:
         problem = piece_problem(replace(frame, rows=rows, cols=cols), rows, cols)
         return sum(scratch_bytes(kernel, config, problem))
 
+    @cache
     def seconds(rows: int, cols: int) -> float | None:
         if entry is None:
             return None
@@ -106,7 +119,7 @@ def limits_for(frame: PiecePlan, choice: Choice, where: Gpu) -> Limits:
 
     narrow = _narrow(kernel)
     return Limits(
-        tile=_tile(frame, choice), whole=(narrow and frame.m <= frame.n, narrow and frame.m > frame.n),
+        tile=_tile(frame, name, config), whole=(narrow and frame.m <= frame.n, narrow and frame.m > frame.n),
         workspace=workspace, seconds=seconds,
     )  # fmt: skip
 
@@ -120,16 +133,16 @@ def scratch_bytes(kernel: Kernel, config: Mapping[str, int], problem: GemmProble
     return -(-sizes[0] // ALIGNED) * ALIGNED, -(-sizes[1] // ALIGNED) * ALIGNED
 
 
-def _tile(frame: PiecePlan, choice: Choice) -> tuple[int, int]:
+def _tile(frame: PiecePlan, name: str, config: Mapping[str, int]) -> tuple[int, int]:
     """Return (rows, columns): the rows and columns of C at which pieces begin are multiples of these numbers.
 
     For a `_narrow` kernel the number along the larger of m and n is no less than the smaller of them. So the smaller
     extent of the whole product is also the smaller one of each piece.
     """
     rows, cols = (
-        math.lcm(_TILE, *(choice.config[name] for name in names if name in choice.config)) for names in _TILES
+        math.lcm(_TILE, *(config[parameter] for parameter in names if parameter in config)) for names in _TILES
     )
-    if _narrow(named_kernel(choice.kernel, "cuda")):
+    if _narrow(named_kernel(name, "cuda")):
         # The narrow operand of the whole product is also the narrow one of each piece.
         if frame.m <= frame.n:
             return rows, -(-frame.m // cols) * cols
@@ -157,19 +170,19 @@ def _objection(name: str, config: Mapping[str, int]) -> str:
     return ""
 
 
-def _entry(choice: Choice) -> Measurement | None:
-    """Return the measurement of the chosen kernel and configuration from the table that comes with gemmlab.
+def _entry(name: str, config: Mapping[str, int]) -> Measurement | None:
+    """Return the measurement of a kernel and configuration from the table that comes with gemmlab.
 
     `None` if the table has none. The numbers of parts and of slices of k (`PARTS`, `SLICE`) may differ; the
     measurement returned has the chosen slices.
     """
     free = {PARTS, SLICE}
 
-    def fixed(config: Mapping[str, int]) -> dict[str, int]:
-        return {name: value for name, value in config.items() if name not in free}
+    def fixed(values: Mapping[str, int]) -> dict[str, int]:
+        return {parameter: value for parameter, value in values.items() if parameter not in free}
 
     for entry in shipped_table().entries:
-        if entry.kernel == choice.kernel and fixed(entry.config) == fixed(choice.config):
-            slices = {SLICE: choice.config[SLICE]} if SLICE in choice.config else {}
+        if entry.kernel == name and fixed(entry.config) == fixed(config):
+            slices = {SLICE: config[SLICE]} if SLICE in config else {}
             return replace(entry, config={**entry.config, **slices})
     return None

@@ -1,22 +1,26 @@
 """Copies of blocks between the host's arrays and a GPU's memory.
 
-Pinned arrays are copied directly, all others through a ring of pinned buffers for each direction.
+Pinned arrays are copied directly, all others through a ring of pinned buffers for each direction. Several threads fill
+and empty the buffers: a single one is slower than the link.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
 
 from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.devices.cuda_driver import Driver
 from gemmlab.pieces.block_sources import Block, Float32Array, Source, band_rows
-from gemmlab.pieces.pinned_ring import BUFFER_BYTES, BUFFERS, HostCopies, PinnedRing, wait_for_event
+from gemmlab.pieces.pinned_ring import BUFFER_BYTES, BUFFERS, PinnedBuffer, PinnedRing, wait_for_event
 
 _PINNED = 1
 """The driver's memory type of pinned memory."""
+_MOST_THREADS = 15
 
 
 class HostLink:
@@ -28,9 +32,9 @@ class HostLink:
         """Use these streams for copies. The caller waits for them and destroys them before it calls `close`."""
         self._driver, self._in, self._out = driver, into_gpu, out_of_gpu
         self._pinned = dict[int, bool]()
-        self._rings: tuple[PinnedRing, ...] = ()
-        self._lock = threading.Lock()
-        self._copies = HostCopies()
+        self._rings = dict[str, PinnedRing]()
+        threads = max(1, min(_MOST_THREADS, (os.cpu_count() or 1) - 1))
+        self._copies = ThreadPoolExecutor(threads)
 
     def load(self, source: Source, block: Block, address: int, pitch: int) -> None:
         """Enqueue the copies of a block to `address` on the GPU, where rows are `pitch` bytes apart."""
@@ -38,12 +42,23 @@ class HostLink:
         if host_pitch:
             self._copy(start, host_pitch, address, pitch, block, to_gpu=True)
             return
-        ring, _ = self._staging()
-        for part, place in _staged(source, block, ring.nbytes, address, pitch):
-            buffer = ring.take()
-            self._copy_on_host(source, part, buffer.matrix(part.rows, part.cols), to_gpu=True)
+        ring = self._ring("in")
+        waiting = deque[tuple[Future[None], PinnedBuffer, Block, int]]()
+
+        def send() -> None:
+            filled, buffer, part, place = waiting.popleft()
+            filled.result()
             self._copy(buffer.address, FLOAT_BYTES * part.cols, place, pitch, part, to_gpu=True)
             self._driver("cuEventRecord", buffer.event, self._in)
+
+        for part, place in _staged(source, block, ring.nbytes, address, pitch):
+            while waiting and (len(waiting) == len(ring) or waiting[0][0].done()):
+                send()
+            buffer = ring.take()
+            filled = self._begin(source, source.read, part, buffer.matrix(part.rows, part.cols))
+            waiting.append((filled, buffer, part, place))
+        while waiting:
+            send()
 
     def store(self, address: int, pitch: int, target: Source, block: Block, event: Any) -> None:
         """Copy from `address` on the GPU, where rows are `pitch` bytes apart, to a block of `target`.
@@ -58,45 +73,51 @@ class HostLink:
             self._driver("cuEventRecord", event, self._out)
             wait_for_event(self._driver, event)
             return
-        _, ring = self._staging()
-        waiting = list[tuple[Any, Block]]()
+        ring = self._ring("out")
+        coming, written = deque[tuple[PinnedBuffer, Block]](), deque[Future[None]]()
 
         def write() -> None:
-            buffer, part = waiting.pop(0)
+            buffer, part = coming.popleft()
             wait_for_event(self._driver, buffer.event)
-            self._copy_on_host(target, part, buffer.matrix(part.rows, part.cols), to_gpu=False)
+            written.append(self._begin(target, target.write, part, buffer.matrix(part.rows, part.cols)))
 
         for part, place in _staged(target, block, ring.nbytes, address, pitch):
-            if len(waiting) == len(ring):
+            if len(coming) == len(ring) // 2:
                 write()
+            if len(coming) + len(written) == len(ring):
+                written.popleft().result()
             buffer = ring.take()
             self._copy(buffer.address, FLOAT_BYTES * part.cols, place, pitch, part, to_gpu=False)
             self._driver("cuEventRecord", buffer.event, self._out)
-            waiting.append((buffer, part))
-        while waiting:
+            coming.append((buffer, part))
+        while coming:
             write()
+        while written:
+            written.popleft().result()
 
     def close(self) -> None:
         """Free the buffers and end the threads. No copy may be in progress."""
         with ExitStack() as undo:
-            undo.callback(self._copies.close)
-            for ring in self._rings:
+            for ring in self._rings.values():
                 undo.callback(ring.close)
+            undo.callback(self._copies.shutdown, cancel_futures=True)
 
-    def _copy_on_host(self, array: Source, part: Block, buffer: Float32Array, *, to_gpu: bool) -> None:
-        """Copy `part` of the host's array to the buffer if `to_gpu`, else the buffer to `part` of the array."""
-        copy = array.read if to_gpu else array.write
+    def _begin(
+        self, array: Source, copy: Callable[[Block, Float32Array], None], part: Block, buffer: Float32Array
+    ) -> Future[None]:  # fmt: skip
+        """Begin to copy between an array and a buffer. Chunks of a store are copied at once, in the calling thread."""
         if array.chunks is None:
-            self._copies.run(part, buffer, copy)
-        else:
-            copy(part, buffer)
+            return self._copies.submit(copy, part, buffer)
+        copy(part, buffer)
+        done = Future[None]()
+        done.set_result(None)
+        return done
 
-    def _staging(self) -> tuple[PinnedRing, ...]:
-        """Return the rings for copies in and out, created when first needed."""
-        with self._lock:
-            if not self._rings:
-                self._rings = tuple(PinnedRing(self._driver, BUFFER_BYTES, BUFFERS) for _ in range(2))
-            return self._rings
+    def _ring(self, way: str) -> PinnedRing:
+        """Return the ring for copies `"in"` or `"out"`, created when first needed."""
+        if way not in self._rings:
+            self._rings[way] = PinnedRing(self._driver, BUFFER_BYTES, BUFFERS)
+        return self._rings[way]
 
     def _direct(self, source: Source, block: Block) -> tuple[int, int]:
         """Return the address of a block of a pinned array, and the bytes from row to row. The second is 0 if the array

@@ -81,17 +81,28 @@ def run_pieces(
 
 
 def _load(plan: PiecePlan, matrices: Matrices, carrier: Carrier, step: Step) -> None:
-    rows, cols = plan.extents(step.row, step.col)
     sources: Mapping[str, Source] = {"a": matrices.a, "b": matrices.b}
-    wider = plan.computed(step.row, step.col)
-    for name, panel, slot in step.loads:
-        first, extent, padded = (
-            (panel * plan.rows, rows, wider[0]) if name == "a" else (panel * plan.cols, cols, wider[1])
-        )
+    for name, panel, slot, part, parts in step.loads:
+        axis = "ab".index(name)
+        first = panel * (plan.rows, plan.cols)[axis]
+        extent, padded = (find(panel, panel)[axis] for find in (plan.extents, plan.computed))
         # A has k along its columns and B along its rows, unless they are stored transposed.
-        along_rows = (name == "a") != plan.turned[name == "b"]
+        along_rows = (name == "a") != plan.turned[axis]
         block = Block(first, extent, 0, plan.k) if along_rows else Block(0, plan.k, first, extent)
-        carrier.load(name, slot, sources[name], block, clear=padded > extent)
+        start, stop = (_bound(sources[name], block, each, parts) for each in (part, part + 1))
+        carrier.load(
+            name, slot, sources[name], block._replace(row=block.row + start, rows=stop - start), row=start,
+            clear=padded > extent and not part,
+        )  # fmt: skip
     if matrices.c is not None:
         block = piece_block(plan, step.row, step.col)
-        carrier.load("c", step.slots[2], matrices.c, block, clear=wider != (rows, cols))
+        wider = plan.computed(step.row, step.col) != (block.rows, block.cols)
+        carrier.load("c", step.slots[2], matrices.c, block, row=0, clear=wider)
+
+
+def _bound(source: Source, block: Block, part: int, parts: int) -> int:
+    """Return the row of a block at which part number `part` of `parts` begins; chunks of a store stay whole."""
+    if part == parts:
+        return block.rows
+    chunk = 1 if source.chunks is None else max(1, source.chunks[0])
+    return max(0, (block.row + block.rows * part // parts) // chunk * chunk - block.row)

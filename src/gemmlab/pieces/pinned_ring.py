@@ -5,10 +5,7 @@ empties others.
 from __future__ import annotations
 
 import ctypes
-import os
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,15 +14,11 @@ import numpy.typing as npt
 
 from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.devices.cuda_driver import Driver
-from gemmlab.pieces.block_sources import Block
 
 Float32Array = npt.NDArray[np.float32]
-BUFFER_BYTES, BUFFERS = 32 << 20, 4
+BUFFER_BYTES, BUFFERS = 4 << 20, 32
 _NOT_READY = 600
 _SHORTEST_WAIT_S, _LONGEST_WAIT_S = 20e-6, 1e-3
-_FEWEST_BYTES = 1 << 20
-"""The least bytes of a copy for which a second thread saves time."""
-_MOST_THREADS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,29 +69,6 @@ class PinnedRing:
             self._driver("cuEventDestroy", buffer.event)
             self._driver("cuMemFreeHost", buffer.address)
         self._buffers.clear()
-
-
-class HostCopies:
-    """Threads that copy between arrays and pinned buffers; a single one is slower than the link to the GPU."""
-
-    def __init__(self) -> None:
-        self._threads = max(1, min(_MOST_THREADS, (os.cpu_count() or 1) - 1))
-        self._pool = ThreadPoolExecutor(self._threads)
-
-    def run(self, block: Block, buffer: Float32Array, copy: Callable[[Block, Float32Array], None]) -> None:
-        """Call `copy(band, its part of the buffer)` for bands that make up the block, at the same time."""
-        parts = self._threads if buffer.nbytes >= _FEWEST_BYTES else 1
-        bands = list(block.bands(-(-block.rows // parts)))
-        starts = [band.row - block.row for band in bands]
-        rows = [buffer[start : start + band.rows] for start, band in zip(starts, bands, strict=True)]
-        if len(bands) == 1:
-            copy(bands[0], rows[0])
-        else:
-            list(self._pool.map(copy, bands, rows))
-
-    def close(self) -> None:
-        """End the threads."""
-        self._pool.shutdown()
 
 
 def new_event(driver: Driver) -> Any:

@@ -54,15 +54,16 @@ def test_a_plan_keeps_its_bounds(
     pieces = list(plan.order())
     assert sorted(pieces) == [(row, col) for row in range(down) for col in range(across)]
     copied = 0
-    held: dict[tuple[str, int], int] = {}
+    held: dict[tuple[str, int], tuple[int, int]] = {}
     for step in route(plan):
-        rows, cols = plan.extents(step.row, step.col)
         for load in step.loads:
-            held[load.name, load.slot] = load.panel
-            copied += 4 * k * (rows if load.name == "a" else cols)
+            extent = plan.extents(load.panel, 0)[0] if load.name == "a" else plan.extents(0, load.panel)[1]
+            assert load.part == 0 or held[load.name, load.slot] == (load.panel, load.part)
+            held[load.name, load.slot] = load.panel, (load.part + 1) % load.parts
+            copied += 4 * k * extent * (load.part + 1 == load.parts)
         if plan.reads:
-            assert held["a", step.slots[0]] == step.row
-            assert held["b", step.slots[1]] == step.col
+            assert held["a", step.slots[0]] == (step.row, 0)
+            assert held["b", step.slots[1]] == (step.col, 0)
         assert all(slot < room.slots for slot, room in zip(step.slots, plan.rooms.values(), strict=True))
     assert plan.bytes_in == copied + 4 * m * n * plan.reads_c
 
@@ -73,15 +74,31 @@ def with_memory(frame: PiecePlan, nbytes: int) -> PiecePlan:
     return replace(frame, memory_bytes=nbytes)
 
 
-def test_a_step_exchanges_one_panel() -> None:
+def test_a_step_exchanges_one_panel_and_a_part_of_the_next_strips() -> None:
     plan = PiecePlan(400, 500, 10, 100, 100, by_rows=True, turned=(False, False))
-    assert [len(step.loads) for step in route(plan)][1:] == [1] * 4 + [1, 0, 1, 1, 1] + [1, 0, 1, 1, 1] + [
-        1,
-        0,
-        1,
-        1,
-        1,
-    ]
+    steps = list(route(plan))
+    passing = [sum(load.name == "b" for load in step.loads) for step in steps]
+    assert passing == [1] * 5 + [0, 0, 1, 1, 1] * 3
+    for strip in range(3):
+        parts = [load for step in steps[5 * strip + 1 : 5 * strip + 5] for load in step.loads if load.name == "a"]
+        assert [(load.panel, load.part, load.parts) for load in parts] == [(strip + 1, part, 4) for part in range(4)]
+    assert not [load for step in steps[15:] for load in step.loads if load.name == "a"]
+
+
+def test_a_strip_of_one_piece_copies_its_panel_at_once() -> None:
+    plan = PiecePlan(400, 100, 10, 100, 100, by_rows=True, turned=(False, False))
+    assert [[load.parts for load in step.loads] for step in route(plan)] == [[1, 1], [1], [1], [1]]
+
+
+def test_narrow_strided_panels_take_the_link_longer() -> None:
+    frame = PiecePlan(27648, 27648, 27648, 1536, 2816, by_rows=False, turned=(False, False), link_gbs=55, line_ns=216)
+    rows = 1536 * 27648 * 4 / 55e9
+    assert frame.load_seconds("a") == pytest.approx(rows)
+    assert frame.load_seconds("b") == pytest.approx(27648 * 216e-9)
+    turned = PiecePlan(27648, 27648, 27648, 1536, 2816, by_rows=False, turned=(True, True), link_gbs=55, line_ns=216)
+    assert turned.load_seconds("a") == pytest.approx(27648 * 216e-9)
+    assert turned.load_seconds("b") == pytest.approx(2816 * 27648 * 4 / 55e9)
+    assert frame.load_seconds("c") == pytest.approx(1536 * 216e-9)
 
 
 def test_three_operands_of_12_gb_in_4_gb() -> None:

@@ -91,6 +91,21 @@ def _small_by_large(distance: int, share: float) -> Maker:
     return _changed(change)
 
 
+def _far_below(largest_a: int, largest_b: int, below: int) -> Maker:
+    """Sums of small elements alone: the elements 2^`largest_a` and 2^`largest_b`, one of each 128 of k, meet zeros. All
+    others are positive and 2^-`below` of them.
+    """
+
+    def make(rng: np.random.Generator, m: int, n: int, k: int) -> Operands:
+        a, b = (1 + rng.random(shape) for shape in ((m, k), (k, n)))
+        a, b = a * 2.0 ** (largest_a - below), b * 2.0 ** (largest_b - below)
+        a[:, ::128], a[:, 1::128] = 2.0**largest_a, 0
+        b[::128], b[1::128] = 0, 2.0**largest_b
+        return a.astype(np.float32), b.astype(np.float32)
+
+    return make
+
+
 def single_term(rng: np.random.Generator, m: int, n: int, k: int) -> Operands:
     """Rows and columns that are half full, and of whose products only one is not zero: 1 times a normal number."""
     a, b = np.zeros((m, k), np.float32), rng.standard_normal((k, n)).astype(np.float32)
@@ -121,5 +136,7 @@ KINDS: Mapping[str, Maker] = {
     "small by large": _small_by_large(26, 0.5),
     "few small by few large": _small_by_large(26, 0.24),
     "far smaller by large": _small_by_large(60, 0.5),
+    "far below by far below": _far_below(40, 40, 98),
+    "far below, of opposite ranges": _far_below(-50, 55, 60),
 }
 """Makers of operands by what is special about them."""

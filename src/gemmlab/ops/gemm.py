@@ -41,6 +41,11 @@ ROUNDINGS = 4
 alpha, beta and the addition, and one in reserve.
 """
 
+SHORT_SUMS = 1536
+"""The largest K for which kernels keep sums in tensor cores short. Tensor cores truncate, so long sums of positive terms
+have errors of some 9 units of 2^-24. Those of a chain of float32 multiply-adds grow with K, to as much at about 1,100.
+"""
+
 
 class GemmOp:
     """The operation `gemm` (see `gemmlab.ops.op.Op`)."""
@@ -52,7 +57,7 @@ class GemmOp:
     precisions: tuple[str, ...] = PRECISIONS
     usual_sizes: Mapping[str, str] = {}
     file: str | None = ""
-    flags: Mapping[str, tuple[int, ...]] = {"trans_a": (0, 1), "trans_b": (0, 1)}
+    flags: Mapping[str, tuple[int, ...]] = {"trans_a": (0, 1), "trans_b": (0, 1), "short_sums": (0, 1)}
     factors: Mapping[str, str] = {"a": "alpha", "b": "alpha", "c": "beta"}
 
     def typed(self, types: Mapping[str, Element]) -> Op:
@@ -127,10 +132,16 @@ class GemmOp:
         )
 
     def scalars(self, problem: GemmProblem) -> dict[str, Any]:
-        """Return extents, leading dimensions and transposition flags as int64, alpha and beta as float32."""
+        """Return extents, leading dimensions and flags as int64, alpha and beta as float32.
+
+        The flag `short_sums` is 1 if K is at most `SHORT_SUMS`.
+        """
         names = ("m", "n", "k", "lda", "ldb", "ldc", "trans_a", "trans_b")
         whole: dict[str, Any] = {name: np.int64(getattr(problem, name)) for name in names}
-        return whole | {"alpha": np.float32(problem.alpha), "beta": np.float32(problem.beta)}
+        return whole | {
+            "short_sums": np.int64(problem.k <= SHORT_SUMS), "alpha": np.float32(problem.alpha),
+            "beta": np.float32(problem.beta),
+        }  # fmt: skip
 
     def fill(self, problem: GemmProblem, rng: np.random.Generator) -> dict[str, Float32Array]:
         """Return data of the kind `problem.contents`, and NaN in every operand that must not be read."""

@@ -11,7 +11,7 @@ from parts_runs import KERNELS, product
 
 from gemmlab.kernels.kernel import Kernel
 from support.parts_data import NORMAL, Array
-from support.parts_model import STRIP, ways
+from support.parts_model import STRIP, chain, ways
 
 M, N, K = 2 * STRIP + 3, STRIP + 5, 130
 each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.id)
@@ -82,6 +82,23 @@ def test_sums_of_opposite_infinities_are_nan_and_overflow_is_infinite(kernel: Ke
     a[1, :2] = np.inf, -np.inf
     a[2], b[:, 2] = 3e38, 3e38
     same_places(product(kernel, a, b).c, ieee_in_float32(a, b))
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("layout", ["nn", "tt"])
+@each_kernel
+def test_lines_near_the_largest_float32_are_chains_in_the_order_of_k(kernel: Kernel, layout: str) -> None:
+    a, b = (np.abs(x) for x in operands())
+    # Two sums that come back to 0, but not if the terms 0 and 96 are added first; an infinity beside an overflow.
+    places, values = [0, 1, 96, 97], np.array([3e38, -3e38, 3e38, -3e38], np.float32)
+    a[:, places], b[places] = 1, 1
+    a[1], b[:, 2] = 0, 0
+    a[1, places], b[places, 2] = values, values
+    a[4, :2], b[:2, 4] = (np.inf, 3e38), (1, -4)
+    expected = chain(a, b)
+    same_places(product(kernel, a, b, layout=layout).c, expected.astype(np.float64))
+    assert expected[1, 0] == expected[0, 2] == 0
+    assert expected[4, 4] == np.inf
 
 
 def ieee_in_float32(a: Array, b: Array) -> np.ndarray:

@@ -10,11 +10,12 @@ struct Scale {
     float up;    // its inverse
 };
 
-// `largest` are the bits of the largest magnitude.
+// Brings the largest element of a row to 2^TOP .. 2^(TOP + 1). `largest` are the bits of its magnitude.
+template <int TOP>
 __device__ __forceinline__ Scale scale_for(unsigned largest)
 {
     const unsigned exponent = min(max(largest >> 23, LEAST_EXPONENT), MOST_EXPONENT);
-    return {__uint_as_float((127 + 14 + 127 - exponent) << 23), __uint_as_float((exponent - 14) << 23)};
+    return {__uint_as_float((127 + TOP + 127 - exponent) << 23), __uint_as_float((exponent - TOP) << 23)};
 }
 
 __device__ __forceinline__ unsigned magnitude(float x) { return __float_as_uint(x) & 0x7fffffff; }
@@ -23,7 +24,7 @@ __device__ __forceinline__ unsigned magnitude(float x) { return __float_as_uint(
 // error of up to 2^-50 of that largest one. If three quarters of the elements of both operands are above 2^-12 of the
 // largest, half of all products are above 2^-24 of the largest product, and those errors do not matter.
 struct TwoHalves {
-    static constexpr int PARTS = 2;
+    static constexpr int PARTS = 2, TOP = 14;
 
     static __device__ __forceinline__ bool suit(unsigned verdict) { return halves_suit(verdict); }
 
@@ -37,8 +38,10 @@ struct TwoHalves {
 };
 
 // A float as the sum of three bfloat16, which has all of its bits. The first is cut off: rounding could overflow.
+// Rows are scaled to 2^57: sums of 128 products stay below 2^123, and the product of two elements that are 2^-100 of the
+// largest of their rows is above 2^-86, so that its last bits are above 2^-126, where tensor cores lose none.
 struct ThreeBfloats {
-    static constexpr int PARTS = 3;
+    static constexpr int PARTS = 3, TOP = 57;
 
     static __device__ __forceinline__ bool suit(unsigned verdict) { return bfloats_suit(verdict); }
 

@@ -118,7 +118,7 @@ __device__ __forceinline__ void look_at_lines(
         if (most && exponent - (facts.least[lane] >> 23) > 27) verdict |= WIDE;
         if (facts.small[lane] > all / 4) verdict |= SMALL;
         if (most && all - facts.zeros[lane] < ceil_div(all, 4u)) verdict |= THIN;
-        lines[first + lane] = {scale_for(most).down, verdict};
+        lines[first + lane] = {scale_for<TwoHalves::TOP>(most).down, verdict};
     }
 }
 

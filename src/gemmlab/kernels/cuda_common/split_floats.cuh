@@ -123,7 +123,7 @@ __device__ __forceinline__ void split_piece(
     };
 #pragma unroll
     for (int i = 0; i < LINES; ++i) {
-        const Scale scale = scale_for(largest[i]);
+        const Scale scale = scale_for<Format::TOP>(largest[i]);
         const int row = row_of(i);
         constexpr int WIDTH = ACROSS ? 8 : 2;  // neighbours along k that are stored at a time
 #pragma unroll

@@ -1,8 +1,8 @@
 // Operands cut into 16-bit parts (float_parts.cuh), stored as tensor cores want to read them.
 //
 // An operand is cut into strips of STRIP rows (rows of A, columns of B) and blocks of 128 along k. Each row of a block
-// has its own scale, a power of two that brings its largest element to 2^14 .. 2^15; what is scaled is then cut into
-// parts. In memory:
+// has its own scale, a power of two that brings its largest element to 2^TOP .. 2^(TOP + 1) of the parts; what is scaled is
+// then cut into parts. In memory:
 //
 //     parts     [strip][64 of k][part][STRIP rows][64 halves]     rows of 128 bytes, 16-byte units swizzled (wgmma.cuh)
 //     scales    [strip][128 of k][STRIP rows]                     what undoes the scale of a row

@@ -15,7 +15,7 @@ grid = """(ceil_div(M, BM) * BM + ceil_div(N, BN) * BN) // 64 * ceil_div(min(K, 
     else min(BLOCKS, max(ceil_div(M, BM) * ceil_div(N, BN), \
     (ceil_div(M, BM) * BM + ceil_div(N, BN) * BN) // 64 * ceil_div(min(K, SLICE), 128) // 16))"""
 threads = "128 if phase % 3 == 0 else 384"
-smem_bytes = """36864 if phase % 3 == 0 else 16 * (BM + BN) + 128 + 32 * (BM + BN + 8) + 512 + \
+smem_bytes = """36864 if phase % 3 == 0 else 16 * (BM + BN) + 128 + 32 * (BM + BN + 8) + 16 + \
     (STAGES * 256 * (BM + BN) if phase % 3 == 1 else (STAGES - 1) * 384 * (BM + BN))"""
 steps = "128 * ceil_div(K, 128) * ceil_div(ceil_div(M, BM) * ceil_div(N, BN), max(1, blocks))"
 workspace = "2048 + 772 * ceil_div(min(K, SLICE), 128) * (ceil_div(M, BM) * BM + ceil_div(N, BN) * BN)"
@@ -30,7 +30,7 @@ expect = [
     "executed_HGMMA == 192 and executed_HGMMA_BF16 == 0",
     { shape = "130x70x300", that = "executed_HGMMA == 192 * ceil_div(M, BM) * ceil_div(N, BN) * ceil_div(K, 128)" },
     { shape = "130x70x300", that = "executed_UBLKCP == 6 * 2 * 3 + 4 * (4 + 2) * 3" },
-    { shape = "128x128x1024", that = "executed_FFMA == 1024 * K // 64 and global_atomic_requests == 2" },
+    { shape = "128x128x1024", that = "executed_FFMA == 1024 * K // 32 and global_atomic_requests == 2" },
     # Registers wait in memory while operands are split and between tiles, none while parts are multiplied.
     { shape = "128x128x1024", that = "local_load_requests <= 280 + 16 * K // 128" },
 ]
@@ -69,16 +69,10 @@ __device__ __forceinline__ unsigned afresh(unsigned number)
     return number;
 }
 
-// What threads of a block tell each other, by warpgroup.
-struct ByTileShare {
-    OddShare odd[3];
-    unsigned piece[3];
-};
-
 // The producer's warp and both warpgroups that multiply: images are read, the memory of stages is free.
 __device__ __forceinline__ void meet_after_split() { asm volatile("bar.sync 2, 288;" ::: "memory"); }
 
-template <int BM, int BN, int STAGES, int GROUP, int SLICE, bool TRANS_A, bool TRANS_B>
+template <int BM, int BN, int STAGES, int GROUP, int SLICE, bool TRANS_A, bool TRANS_B, bool SHORT_SUMS>
 __global__ void __launch_bounds__(PARTS_THREADS, 1) by_tile(
     int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb, float beta, float* C, int ldc,
     void* workspace, unsigned* tickets, int phase)
@@ -90,8 +84,9 @@ __global__ void __launch_bounds__(PARTS_THREADS, 1) by_tile(
     using Bfloats = SplitProduct<ThreeBfloats, BM, BN>;
     using Tiles = PartsTile<BM, BN, GROUP>;
     const int step = phase % 3, group = threadIdx.x / 128;
-    const auto share_behind = [&](const auto& ring) -> ByTileShare& {
-        return *reinterpret_cast<ByTileShare*>(reinterpret_cast<char*>(ring.spare()) + 32 * (BM + BN + 8));
+    // The piece that a warpgroup has taken.
+    const auto piece_behind = [&](const auto& ring) -> unsigned& {
+        return reinterpret_cast<unsigned*>(reinterpret_cast<char*>(ring.spare()) + 32 * (BM + BN + 8))[group];
     };
     follow_launch();
     if (step == 0) {
@@ -108,9 +103,7 @@ __global__ void __launch_bounds__(PARTS_THREADS, 1) by_tile(
             return !others || (it.depth > 0 && TwoHalves::suit(halves.verdict(tile.a_strip, tile.b_strip)));
         };
         const auto store_lines = [&] {
-            if (halves.apart)
-                store_odd_lines<TRANS_A, TRANS_B>(
-                    halves, it, Turns{tickets + halves.tickets()}, share_behind(ring).odd[group]);
+            if (halves.apart) store_odd_lines<TRANS_A, TRANS_B>(halves, it, Turns{tickets + halves.tickets()});
         };
         if (group == 0) {
             give_back_registers<40>();
@@ -125,7 +118,7 @@ __global__ void __launch_bounds__(PARTS_THREADS, 1) by_tile(
                 consume_tile<TRANS_A, TRANS_B, BM, BN>(
                     halves, it, ring, place, tile, suit(tile) ? Way::PARTS : Way::SKIP,
                     [](auto& sums, auto& ring, PartsPlace place, unsigned blocks) {
-                        multiply_halves<BM, BN>(sums, ring, place, blocks);
+                        multiply_halves<BM, BN, SHORT_SUMS>(sums, ring, place, blocks);
                     });
             if (threadIdx.x % 128 >= 32) store_lines();
         }
@@ -157,14 +150,14 @@ __global__ void __launch_bounds__(PARTS_THREADS, 1) by_tile(
             take_registers<232>();
             constexpr int IMAGE_BYTES = 53248;
             split_other_strips<TRANS_A, TRANS_B>(
-                bfloats, it, turns, share_behind(ring).piece[group], shared + (group - 1) * IMAGE_BYTES);
+                bfloats, it, turns, piece_behind(ring), shared + (group - 1) * IMAGE_BYTES);
             meet_after_split();
             const PartsPlace place;
             for (Tiles tile(M, N); tile.exists(); tile.advance())
                 consume_tile<TRANS_A, TRANS_B, BM, BN>(
                     bfloats, it, ring, place, tile, way_of(tile),
                     [](auto& sums, auto& ring, PartsPlace place, unsigned blocks) {
-                        multiply_bfloats<BM, BN>(sums, ring, place, blocks, SixProducts());
+                        multiply_bfloats<BM, BN, SHORT_SUMS>(sums, ring, place, blocks, SixProducts());
                     });
         }
         bfloats.forget_verdicts(tickets, Turns::SIZE, afresh(threadIdx.x));

@@ -24,6 +24,8 @@ WORKSPACE_PARAMS = (*GEMM_PARAMS, 8, 4)
 """Those, the address of a workspace, and the number of the launch."""
 PHASED_PARAMS = (*SCRATCH_PARAMS, 4)
 """Those of `SCRATCH_PARAMS`, and the number of the launch."""
+_VERDICT = 25
+"""The first ticket between the launches of a product."""
 BATCH_PARAMS = (*GEMM_PARAMS, 128)
 """Those of one product, and bytes of the leading axes."""
 GROUP_PARAMS = (4, 8, 8, 4, 8, 4, 4, 56 * 64)
@@ -153,7 +155,9 @@ class GemmDriver(ScratchDriver):
             return 0
         places = (ctypes.c_void_p * len(sizes)).from_address(arguments[8])
         scratch = [_ADDRESS.from_address(places[len(_ARGUMENTS) + at] or 0).value for at in _scratch_at(function)]
-        if scratch:
+        if sizes is PHASED_PARAMS:
+            self._note_phase(_INT.from_address(places[len(sizes) - 1] or 0).value, *scratch)
+        elif scratch:
             self.note_scratch(*scratch)
         if sizes is WORKSPACE_PARAMS:
             self.workspaces.append(_ADDRESS.from_address(places[len(_ARGUMENTS)] or 0).value)
@@ -170,6 +174,16 @@ class GemmDriver(ScratchDriver):
         else:
             self.multiply(function, *values)
         return 0
+
+    def _note_phase(self, phase: int, workspace: int, tickets: int) -> None:
+        """The first of three launches finds tickets at zero and leaves others, which the last one clears."""
+        ticket = ctypes.c_uint32.from_address(tickets)
+        if phase % 3 == 0:
+            self.note_scratch(workspace, tickets)
+            ticket.value = _VERDICT
+        assert ticket.value == _VERDICT
+        if phase % 3 == 2:
+            ticket.value = 0
 
     def func_get_param_info(self, function: str, index: int) -> tuple[int, ...]:
         params = self._sizes(function)

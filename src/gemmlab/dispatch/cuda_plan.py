@@ -85,8 +85,8 @@ class Plan:
     ) -> None:  # fmt: skip
         """Queue all launches of each product before those of the next.
 
-        Calls share the tickets of a stream, so launches of other plans that have several must not come between: a lock
-        keeps them off.
+        Calls of several launches share tickets of a stream, so launches of other such calls must not come between: a
+        lock keeps them off.
         """
         launches = (self.launch, *self.following)
         blocks = [launch.take() for launch in launches]
@@ -96,8 +96,11 @@ class Plan:
             if scratch is not None:
                 for at, address in zip(self.scratch_at, (scratch.workspace, scratch.tickets), strict=False):
                     words[at] = address
+        shared = None if scratch is None else scratch.shared
         try:
             with _IN_TURN:
+                if shared is not None:
+                    shared.begin(stream)
                 for starts in steps:
                     for launch, block in zip(launches, blocks, strict=True):
                         for at, address, start in zip(self.at, (a, b, c), starts, strict=True):
@@ -105,6 +108,8 @@ class Plan:
                         for which, at, offset in self.further:
                             block.words[at] = block.words[self.at[which]] + offset
                         launch.enqueue(stream, block)
+                if shared is not None:
+                    shared.end()
         finally:
             if scratch is not None:
                 scratch.give_back()

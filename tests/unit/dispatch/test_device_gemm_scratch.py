@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 from weakref import WeakSet
@@ -222,3 +223,80 @@ def test_with_beta_a_split_product_adds_to_c(driver: GemmDriver) -> None:
         gemmlab.gemm(OnGpu(A, 7), OnGpu(B, 7), alpha=0.5, beta=2, c=out, out=out, **call)
         close(out, 0.5 * A @ B + 2 * C)
     assert len(driver.scratch) == len(SPLIT)
+
+
+SEVERAL: dict[str, Any] = {"kernel": "by_tile", "precision": "float32"}
+"""A call of three launches. Between them its tickets are not zero."""
+
+
+def end_after_one_launch(driver: GemmDriver, error: BaseException, arguments: tuple[Any, Any]) -> None:
+    def fail(*_: Any) -> int:
+        raise error
+
+    # The first launch is `cuLaunchKernel`: it does not begin early.
+    driver.__dict__["launch_kernel_ex"] = fail
+    with pytest.raises(type(error)):
+        gemmlab.gemm(*arguments, **SEVERAL)
+    del driver.__dict__["launch_kernel_ex"]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError()])
+@pytest.mark.parametrize("package", [None, play_torch])
+def test_after_a_call_that_ended_between_its_launches_tickets_are_zero(
+    driver: GemmDriver, monkeypatch: pytest.MonkeyPatch, package: Callable[..., None] | None, error: BaseException
+) -> None:
+    array: Any = Tensor if package else OnGpu
+    if package:
+        package(monkeypatch, 7)
+    arguments = (array(A), array(B)) if package else (OnGpu(A, 7), OnGpu(B, 7))
+    end_after_one_launch(driver, error, arguments)
+    assert driver.lent == {}
+    close(gemmlab.gemm(*arguments, **SPLIT["split_k"]), A @ B)
+    # No call of one launch pays for it, and of the others only the next.
+    assert driver.cleared == []
+    for _ in range(2):
+        close(gemmlab.gemm(*arguments, **SEVERAL), A @ B)
+    ((start, count, stream),) = driver.cleared
+    assert (start, stream) == (driver.scratch[-1][1], 7)
+    assert count == 1 << 15
+
+
+def test_tickets_that_cannot_be_cleared_are_cleared_by_a_later_call(driver: GemmDriver) -> None:
+    arguments, real = (OnGpu(A, 7), OnGpu(B, 7)), driver._call
+    gemmlab.gemm(*arguments, **SEVERAL)
+    end_after_one_launch(driver, KeyboardInterrupt(), arguments)
+    driver.__dict__["_call"] = lambda name, *given: (1,) if name == "cuMemsetD32Async" else real(name, *given)
+    with pytest.raises(DeviceError, match="tickets: cuMemsetD32Async failed"):
+        gemmlab.gemm(*arguments, **SEVERAL)
+    del driver.__dict__["_call"]
+    close(gemmlab.gemm(*arguments, **SEVERAL), A @ B)
+    assert len(driver.cleared) == 1
+
+
+def test_a_launch_of_another_thread_may_come_between_the_launches_of_a_call(driver: GemmDriver) -> None:
+    """Threads may share a stream, and only calls of several launches wait for one another."""
+    between, real = list[OnGpu](), driver.launch_kernel_ex
+
+    def launch(*given: Any) -> int:
+        status = real(*given)
+        other = threading.Thread(
+            target=lambda: between.append(gemmlab.gemm(OnGpu(A, 7), OnGpu(B, 7), **SPLIT["split_k"]))
+        )
+        other.start()
+        other.join()
+        return status
+
+    driver.__dict__["launch_kernel_ex"] = launch
+    close(gemmlab.gemm(OnGpu(A, 7), OnGpu(B, 7), **SEVERAL), A @ B)
+    assert len(between) == 2
+    for one in between:
+        close(one, A @ B)
+
+
+def test_a_captured_call_of_several_launches_has_tickets_of_its_own(driver: GemmDriver) -> None:
+    gemmlab.gemm(OnGpu(A, 7), OnGpu(B, 7), **SEVERAL)
+    driver.capturing.add(7)
+    close(gemmlab.gemm(OnGpu(A, 7), OnGpu(B, 7), **SEVERAL), A @ B)
+    (_, shared), (_, captured) = driver.scratch
+    assert captured != shared
+    assert [(start, stream) for start, _, stream in driver.cleared] == [(captured, 7)]

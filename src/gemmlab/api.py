@@ -248,18 +248,22 @@ def _of_packed(call: Call) -> Any:
 def _in_one_order(
     lefts: Float32Array, rights: Float32Array, full: Float32Array, alpha: float, beta: float, count: int | None
 ) -> None:
-    """Compute stacks of products so that a row's bits do not depend on the number of rows.
+    """Compute stacks of products so that a result's bits depend on its row of op(a) and its column of op(b) alone.
 
-    Single rows have separate loops, which sum in another order. So a single row is computed twice, as two rows.
+    Single rows and single columns have separate loops, which sum in orders that depend on the layout. So a single row
+    is computed twice, as two rows, and a single column as two columns.
     """
-    if full.shape[-2] != 1:
+    if 1 not in full.shape[-2:]:
         _load().run(lefts, rights, full, alpha, beta, count)
         return
-    twice = np.empty((*full.shape[:-2], 2, full.shape[-1]), np.float32)
+    m, n = (2 if extent == 1 else extent for extent in full.shape[-2:])
+    wider = np.empty((*full.shape[:-2], m, n), np.float32)
     if beta:
-        np.copyto(twice, full)
-    _load().run(np.broadcast_to(lefts, (*lefts.shape[:-2], 2, lefts.shape[-1])), rights, twice, alpha, beta, count)
-    np.copyto(full, twice[..., :1, :])
+        np.copyto(wider, full)
+    lefts = np.broadcast_to(lefts, (*lefts.shape[:-2], m, lefts.shape[-1]))
+    rights = np.broadcast_to(rights, (*rights.shape[:-1], n))
+    _load().run(lefts, rights, wider, alpha, beta, count)
+    np.copyto(full, wider[..., : full.shape[-2], : full.shape[-1]])
 
 
 def _fresh_of(shape: tuple[int, ...]) -> Float32Array:

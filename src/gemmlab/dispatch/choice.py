@@ -33,7 +33,8 @@ from gemmlab.dispatch.regions import MOST_BYTES
 from gemmlab.dispatch.slices import sliced, workspace_for
 from gemmlab.dispatch.storage import Stored
 from gemmlab.dispatch.waves import PARTS, Gpu, estimate, in_domain, odd_rows, unmet
-from gemmlab.kernels.catalog import find_kernel
+from gemmlab.kernels.catalog import SOURCE_SUFFIXES, find_kernel
+from gemmlab.kernels.digest import source_digest
 from gemmlab.ops.gemm import GemmOp
 from gemmlab.ops.gemm_problem import GemmProblem
 
@@ -178,10 +179,13 @@ def forced(
             f"gemm: {found.id} {assignments(chosen)} does not add in the order of k, which reproducible requires"
         )
     workspace = workspace_for(found, chosen, problem)
+    name = found.id if kernel is None else str(kernel)
+    # The version, which counts in the order, says nothing of a file of the caller's.
+    source = f"{found.id} {source_digest(found)}" if name.endswith(SOURCE_SUFFIXES) else found.id
     return Choice(
-        kernel=found.id if kernel is None else str(kernel), config=chosen, basis=FORCED, where=where.name,
+        kernel=name, config=chosen, basis=FORCED, where=where.name,
         problem=named(problem, precision), reason="the caller names it",
-        order=order_of(found.id, chosen, problem, chain),
+        order=order_of(source, chosen, problem, chain),
         workspace_bytes=workspace.nbytes, regions=workspace.regions,
     )  # fmt: skip
 
@@ -268,7 +272,10 @@ def _objection(
 
 
 def order_of(kernel: str, config: Mapping[str, int], problem: GemmProblem, chain: bool) -> str:
-    """Return `Choice.order` for a kernel; `chain` says that each result is one chain in the order of k."""
+    """Return `Choice.order` for a kernel: its id, and for a file of the caller's the digest of its source, too.
+
+    `chain` says that each result is one chain in the order of k.
+    """
     if chain:
         return CHAIN
     facts = (__version__, kernel, sorted(config.items()), problem.m, problem.n, problem.k, problem.layout,

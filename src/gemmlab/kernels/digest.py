@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from functools import cache
 from pathlib import Path
 
 from gemmlab.kernels.kernel import Kernel
@@ -14,8 +13,9 @@ _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 
 
 def source_digest(kernel: Kernel) -> str:
-    """Return the SHA-256, in hexadecimal, of a kernel's file and of the headers that it includes in quotes, directly or
-    not. Headers count that lie in the including file's folder or in `cuda_common`.
+    """Return the SHA-256, in hexadecimal, of a kernel's file, of the `.toml` file of that name beside it, and of the
+    headers that it includes in quotes, directly or not. Headers count that lie in the including file's folder or in
+    `cuda_common`.
 
     For a CPU kernel it is that of the fingerprint of its default configuration on this machine, which covers the code
     generator. Raises `DeviceError` for a CPU kernel that is `unavailable`.
@@ -28,9 +28,9 @@ def source_digest(kernel: Kernel) -> str:
     return _of_file(kernel.path)
 
 
-@cache
 def _of_file(path: Path) -> str:
-    digest, pending, known = hashlib.sha256(), [path], set[Path]()
+    facts = path.with_suffix(".toml")
+    digest, pending, known = hashlib.sha256(), [facts, path] if facts.is_file() else [path], set[Path]()
     while pending:
         file = pending.pop()
         data = file.read_bytes()

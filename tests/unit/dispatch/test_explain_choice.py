@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -55,3 +56,41 @@ def test_errors_of_explain_choice(
 ) -> None:
     with pytest.raises(error, match=said):
         gemmlab.explain_choice(*arguments, **{"device": "H200", **options})
+
+
+OWN = """
+/* gemmlab
+grid = "1"
+threads = "1"
+*/
+#include "terms.cuh"
+__global__ void mine(int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb, float beta,
+                     float* C, int ldc)
+{
+    for (int i = 0; i < M * N; ++i) C[i] = terms(A, B);
+}
+"""
+
+
+def test_the_order_of_a_file_of_the_caller_s_is_that_of_its_source(tmp_path: Path) -> None:
+    """Files of one name may add in any order; the headers that they include count, and the facts beside them."""
+
+    def order(folder: str, text: str = OWN, terms: str = "return A[0] * B[0];", facts: str = "") -> str:
+        place = tmp_path / folder
+        place.mkdir(exist_ok=True)
+        (place / "mine.cu").write_text(text)
+        header = f"__device__ float terms(const float* A, const float* B) {{ {terms} }}"
+        (place / "terms.cuh").write_text(header)
+        if facts:
+            (place / "mine.toml").write_text(facts)
+        found = gemmlab.explain_choice((4, 4), (4, 4), device="H200", kernel=str(place / "mine.cu"))
+        return found.order
+
+    first = order("first")
+    assert order("same") == first
+    others = {
+        order("text", OWN.replace("C[i] = ", "C[i] = 0 + ")), order("header", terms="return B[0] * A[0];"),
+        order("facts", facts='options = "-fmad=false"'), order("first", OWN.replace("++i", "i++")),
+    }  # fmt: skip
+    assert len({first, *others}) == 5
+    assert all(len(each) == 12 for each in (first, *others))

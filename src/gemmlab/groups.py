@@ -8,10 +8,12 @@ from typing import Any, SupportsFloat, SupportsIndex
 from gemmlab.api import checked, gemm
 from gemmlab.arrays.on_gpu import is_device_array
 from gemmlab.arrays.on_host import host_views, is_host_array
+from gemmlab.core.argument_checks import thread_count
 from gemmlab.core.precision import FLOAT32
 from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.group_calls import group_calls, product_of_group, require_apart
 from gemmlab.dispatch.precision_rule import HIGHEST, precision_for
+from gemmlab.dispatch.request import check_flags, checked_factors
 
 _again: Callable[..., list[Any] | None] | None = None
 """The function that is tried first for arrays on a GPU; `None` until the first such call."""
@@ -35,8 +37,9 @@ def gemm_group(
 
     `a` and `b`, and `c` and `out` if they are given, are lists or tuples of equal length. Shapes may differ from one
     product to the next. Arrays of one shape may lie anywhere in memory: such a group is a batch by pointers. `alpha`,
-    `beta`, `trans_a`, `trans_b`, `threads`, `precision` and `reproducible` apply to all products, as in `gemm`. If
-    `beta` is 0, `c` may contain `None`.
+    `beta`, `trans_a`, `trans_b`, `threads`, `precision` and `reproducible` apply to all products, as in `gemm`; other
+    arguments of `gemm` (`kernel`, `config`, those of products in pieces) do not exist here. If `beta` is 0, `c` may
+    contain `None`.
 
     On a GPU a launch takes up to 64 products whose operands are stored in one layout; other groups take several. The
     table of products is part of the launch, so a group can be captured in a graph. Each sum is one chain of
@@ -56,6 +59,12 @@ def gemm_group(
         precision_for(precision, (FLOAT32,))
     one = Call(None, None, None, None, alpha, beta, trans_a, trans_b, threads, precision, reproducible=reproducible)
     calls = group_calls(a, b, c, out, one)
+    if not calls:
+        with product_of_group(None):
+            checked_factors(one)
+            check_flags(one)
+            thread_count("gemm", threads)
+        return []
     if any(is_device_array(array) for call in calls for array in call.arrays.values()):
         from gemmlab.dispatch.cuda_group_again import again_group
         from gemmlab.dispatch.cuda_groups import device_group

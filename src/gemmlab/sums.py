@@ -15,11 +15,12 @@ import numpy.typing as npt
 
 from gemmlab.arrays.on_gpu import device_array, is_device_array
 from gemmlab.arrays.on_host import host_views, is_host_array, like, one_package
-from gemmlab.core.argument_checks import float32_array, thread_count
+from gemmlab.core.argument_checks import flag, float32_array, thread_count
 from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.core.fork_lock import fork_lock
 from gemmlab.core.memory_room import require_room_to_import
 from gemmlab.core.words import shown
+from gemmlab.dispatch.request import folds
 
 if TYPE_CHECKING:
     from gemmlab.dispatch.cpu_sums import CpuSums
@@ -68,21 +69,22 @@ def sum(  # noqa: A001 - as NumPy calls it
     start address modulo 16 bytes.
 
     Raises `ArgumentTypeError` (a TypeError) for anything but a float32 array without a mask, for an `out` of another
-    package or of JAX and for an axis or a thread count that is no whole number, `UsageError` (a ValueError) for an axis
-    that does not exist or is named twice, an `out` that is read-only or of another shape, a thread count below 1 or one
-    for an array on a GPU, and arrays that a GPU cannot sum, `DeviceError` where there is no such GPU, `CompileError`
-    for sums that do not compile here, and `MemoryError`.
+    package or of JAX, for an axis or a thread count that is no whole number and for a `keepdims` that is no flag,
+    `UsageError` (a ValueError) for an axis that does not exist or is named twice, an `out` that is read-only, of
+    another shape or with elements that share memory, a thread count below 1 or one for an array on a GPU, and arrays
+    that a GPU cannot sum, `DeviceError` where there is no such GPU, `CompileError` for sums that do not compile here,
+    and `MemoryError`.
     """
-    few = threads is None or (type(threads) is int and threads > 0)
-    if type(x) is np.ndarray and out is None and few and _plain(axis):
+    usual = (threads is None or (type(threads) is int and threads > 0)) and type(keepdims) is bool
+    if type(x) is np.ndarray and out is None and usual and _plain(axis):
         # The common case, with the least overhead.
-        plan = _plans.get((x.shape, x.strides, axis, bool(keepdims)))
+        plan = _plans.get((x.shape, x.strides, axis, keepdims))
         if plan is not None and x.dtype is _FLOAT32:
             result = _load().run(x, plan, cast("int | None", threads))
             return np.float32(result) if type(result) is float else result
     if type(x) is not np.ndarray:
-        if _again is not None and out is None and threads is None and _plain(axis):
-            found = _again(x, axis, bool(keepdims))
+        if _again is not None and out is None and threads is None and usual and _plain(axis):
+            found = _again(x, axis, keepdims)
             if found is not None:
                 return found
         if is_device_array(x):
@@ -93,10 +95,10 @@ def sum(  # noqa: A001 - as NumPy calls it
             return like(x, result) if out is None else out
     array = float32_array("sum", "x", x)
     count = thread_count("sum", threads)
-    axes = _axes(axis, array.ndim)
-    plan = _plan(array, tuple(axes), bool(keepdims))
+    axes, keep = _axes(axis, array.ndim), flag("sum", "keepdims", keepdims)
+    plan = _plan(array, tuple(axes), keep)
     if _plain(axis):
-        _plans[array.shape, array.strides, axis, bool(keepdims)] = plan
+        _plans[array.shape, array.strides, axis, keep] = plan
     target = None if out is None else _target(x, out, plan.shape)
     result = _load().run(array, plan, count)
     if target is None:
@@ -131,6 +133,8 @@ def _target(x: object, out: object, shape: tuple[int, ...]) -> Float32Array:
         raise UsageError(f"sum: out has shape {target.shape}; the result has {shape}")
     if not target.flags.writeable:
         raise UsageError("sum: out is read-only")
+    if folds(target.shape, target.strides):
+        raise UsageError(f"sum: elements of out share memory with each other (strides {target.strides})")
     return target
 
 
@@ -138,24 +142,27 @@ def _on_device(x: Any, axis: object, out: object, keepdims: object, threads: obj
     if threads is not None:
         raise UsageError("sum: threads are for arrays on the CPU; this one lies on a GPU")
     found = device_array(x)
-    axes = _axes(axis, len(found.shape))
+    axes, keep = _axes(axis, len(found.shape)), flag("sum", "keepdims", keepdims)
     from gemmlab.dispatch.cuda_sum_calls import NO_KEY, device_sum
     from gemmlab.dispatch.cuda_sums_again import again
 
     global _again
     _again = again
-    return device_sum(x, found, axes, keepdims=bool(keepdims), out=out, axis=axis if _plain(axis) else NO_KEY)
+    return device_sum(x, found, axes, keepdims=keep, out=out, axis=axis if _plain(axis) else NO_KEY)
 
 
 def _axes(axis: object, ndim: int) -> list[int]:
     """Return the axes to sum along in ascending order, each as a number from 0 to `ndim - 1`; `None` stands for all."""
-    listed = range(ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    several = isinstance(axis, Sequence) and not isinstance(axis, (str, bytes, bytearray))
+    listed = range(ndim) if axis is None else axis if several else (axis,)
     found = []
-    for each in listed:
+    for each in cast("Sequence[Any]", listed):
         try:
-            index = operator.index(cast("Any", each))
+            index = operator.index(each)
         except TypeError as error:
             raise ArgumentTypeError(f"sum: axis is {shown(each)}, not a whole number") from error
+        if isinstance(each, bool):
+            raise ArgumentTypeError(f"sum: axis is {each}, not a whole number")
         if not -ndim <= index < ndim:
             raise UsageError(f"sum: axis {shown(index)} of an array of {ndim} axes")
         found.append(index % ndim)

@@ -64,6 +64,13 @@ def float32_scalar(value: SupportsFloat) -> float:
     return ctypes.c_float(float(value)).value
 
 
+def flag(call: str, name: str, value: object) -> bool:
+    """Return a flag as a `bool`. Raises `ArgumentTypeError` unless it is `True`, `False`, 0 or 1."""
+    if not isinstance(value, int | np.integer | np.bool_) or value not in (0, 1):
+        raise ArgumentTypeError(f"{call}: {name} is {shown(value)}; it must be True or False")
+    return bool(value)
+
+
 def thread_count(call: str, threads: object) -> int | None:
     """Return `threads` as an `int`, or `None` for `None`.
 

@@ -21,6 +21,7 @@ from gemmlab.dispatch.axis_plans import result_shape
 from gemmlab.dispatch.cuda_sums import sums_on
 from gemmlab.dispatch.cuda_sums_again import remember
 from gemmlab.dispatch.lending import hold, wait_for
+from gemmlab.dispatch.request import folds
 from gemmlab.dispatch.results import as_its_package_s, place_for
 
 NO_KEY = object()
@@ -87,6 +88,8 @@ def _target(x: Any, out: Any, shape: tuple[int, ...]) -> DeviceArray:
         raise UsageError(f"sum: out has shape {shown(target.shape)}; the result has {shape}")
     if target.read_only:
         raise UsageError("sum: out is read-only")
+    if folds(target.shape, target.strides):
+        raise UsageError(f"sum: elements of out share memory with each other (strides {target.strides})")
     return target
 
 

@@ -16,13 +16,15 @@ CALL = "gemm_group"
 
 
 @contextmanager
-def product_of_group(index: int) -> Iterator[None]:
-    """Raise a `UsageError` or `DeviceError` of the block again, with the index of the product in the message."""
+def product_of_group(index: int | None) -> Iterator[None]:
+    """Raise a `UsageError` or `DeviceError` of the block again, with the index of the product in the message; `None`
+    for a group without products.
+    """
     try:
         yield
     except (UsageError, ArgumentTypeError, DeviceError) as error:
         message = str(error).removeprefix("gemm: ")
-        raise type(error)(f"{CALL}: product {index}: {message}") from error
+        raise type(error)(f"{CALL}: {'' if index is None else f'product {index}: '}{message}") from error
 
 
 def group_calls(a: Any, b: Any, c: Any, out: Any, one: Call) -> list[Call]:

@@ -15,8 +15,9 @@ import numpy.typing as npt
 
 from gemmlab.arrays.mapped_file import file_part
 from gemmlab.arrays.on_gpu import DeviceArray
-from gemmlab.core.argument_checks import float32_array, float32_scalar
+from gemmlab.core.argument_checks import flag, float32_array, float32_scalar
 from gemmlab.core.errors import ArgumentTypeError, UsageError
+from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.core.words import shown
 from gemmlab.dispatch.call import Call
 
@@ -88,14 +89,11 @@ def request(call: Call, view: View) -> Request:
 
     Raises `ArgumentTypeError` and `UsageError`.
     """
-    scale, keep = _scalar("alpha", call.alpha), _scalar("beta", call.beta)
+    scale, keep = checked_factors(call)
     a, b = _operand("a", call.a, view), _operand("b", call.b, view)
     left, right = a.view, b.view
     row, column = left.ndim == 1, right.ndim == 1
-    flags = {"trans_a": call.trans_a, "trans_b": call.trans_b, "reproducible": call.reproducible}
-    for name, flag in flags.items():
-        if not isinstance(flag, int | np.integer | np.bool_) or flag not in (0, 1):
-            raise ArgumentTypeError(f"gemm: {name} is {shown(flag)}; it must be True or False")
+    check_flags(call)
     left = left[np.newaxis, :] if row else left.swapaxes(-1, -2) if call.trans_a else left
     right = right[:, np.newaxis] if column else right.swapaxes(-1, -2) if call.trans_b else right
     if left.shape[-1] != right.shape[-2]:
@@ -116,6 +114,17 @@ def request(call: Call, view: View) -> Request:
     return Request(left, right, batch, shape, row, column, scale, keep, addend, (a, b, c))
 
 
+def checked_factors(call: Call) -> tuple[float, float]:
+    """Return alpha and beta rounded to float32. Raises `ArgumentTypeError`."""
+    return _scalar("alpha", call.alpha), _scalar("beta", call.beta)
+
+
+def check_flags(call: Call) -> None:
+    """Raise `ArgumentTypeError` for a flag of a call that is none."""
+    for name in ("trans_a", "trans_b", "reproducible"):
+        flag(_CALL, name, getattr(call, name))
+
+
 def checked_target(target: Float32Array, request: Request) -> Float32Array:
     """Return `target`, the view of `out`. Raises `UsageError` if the result cannot be written to it.
 
@@ -125,7 +134,7 @@ def checked_target(target: Float32Array, request: Request) -> Float32Array:
         raise UsageError(f"gemm: out has shape {target.shape}; the result has {request.shape}")
     if not target.flags.writeable:
         raise UsageError("gemm: out is read-only")
-    if _folds(target):
+    if folds(target.shape, target.strides):
         raise UsageError(f"gemm: elements of out share memory with each other (strides {target.strides})")
     for name, operand in (("a", request.left), ("b", request.right), ("c", request.addend)):
         if operand is not None and not (name == "c" and same(operand, target)) and overlap(operand, target):
@@ -204,15 +213,16 @@ def _addend(c: Float32Array | None, beta: float, shape: tuple[int, ...]) -> Floa
     return None if beta == 0.0 else spread
 
 
-def _folds(array: Float32Array) -> bool:
-    """Return whether two elements of an array may share bytes, by its strides; false for transposed and sliced arrays.
+def folds(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Return whether two elements of a float32 array may share bytes, by its strides; false for transposed and sliced
+    arrays.
 
     For unusual strides the result may be true although no bytes are shared.
     """
-    reach = array.itemsize
-    for stride, extent in sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
+    reach = FLOAT_BYTES
+    for stride, extent in sorted((abs(s), n) for s, n in zip(strides, shape, strict=True) if n > 1):
         if stride < reach:
-            return array.size > 0
+            return 0 not in shape
         reach = stride * (extent - 1) + reach
     return False
 

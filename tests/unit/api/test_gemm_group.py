@@ -61,6 +61,26 @@ def test_none_is_computed_where_one_is_refused() -> None:
     assert (room == -7).all()
 
 
+@pytest.mark.parametrize(
+    ("options", "error", "said"),
+    [
+        ({"alpha": "x"}, ArgumentTypeError, "alpha is 'x', not a real number"),
+        ({"beta": None}, ArgumentTypeError, "beta is None, not a real number"),
+        ({"trans_a": 2}, ArgumentTypeError, "trans_a is 2; it must be True or False"),
+        ({"reproducible": "q"}, ArgumentTypeError, "reproducible is 'q'; it must be True or False"),
+        ({"threads": 0}, UsageError, "threads is 0; it must be at least 1"),
+    ],
+)
+def test_a_group_without_products_refuses_what_others_do(
+    options: dict[str, Any], error: type[Exception], said: str
+) -> None:
+    assert gemmlab.gemm_group([], []) == []
+    with pytest.raises(error, match=f"^gemm_group: {said}"):
+        gemmlab.gemm_group([], [], **options)
+    with pytest.raises(error, match=f"^gemm_group: product 0: {said}"):
+        gemmlab.gemm_group([uniform(2, 2)], [uniform(2, 2)], **options)
+
+
 def test_columns_of_one_array_lie_apart() -> None:
     room = np.full((5, 6), np.nan, np.float32)
     a, b = [uniform(5, 7) for _ in range(2)], [uniform(7, 3) for _ in range(2)]

@@ -20,6 +20,7 @@ from gemmlab.ops.op import Float32Array
 UNIT = 2.0**-24
 RNG = np.random.default_rng(11)
 CUBE = RNG.standard_normal((37, 45, 53)).astype(np.float32)
+FOLDED = np.lib.stride_tricks.as_strided(np.zeros(200, np.float32), (45, 53), (4, 4))
 MATRIX = RNG.standard_normal((300, 1100)).astype(np.float32)
 
 VIEWS: dict[str, Callable[[], Float32Array]] = {
@@ -167,6 +168,15 @@ def test_fields_of_packed_records_are_read_where_they_lie(name: str) -> None:
         assert np.allclose(gemmlab.sum(records[name], axis), MATRIX[:, :41].sum(axis=axis, dtype=np.float64), atol=1e-2)
 
 
+def test_axes_may_be_any_sequence_and_keepdims_any_flag() -> None:
+    expected = gemmlab.sum(CUBE, (0, 1), keepdims=True)
+    axes: tuple[Any, ...] = (range(2), [0, np.int64(1)], (-2, 0))
+    flags: tuple[Any, ...] = (True, 1, np.True_, np.int8(1))
+    for axis in axes:
+        for keepdims in flags:
+            assert np.array_equal(gemmlab.sum(CUBE, axis, keepdims=keepdims), expected)
+
+
 def test_an_axis_that_is_no_whole_number_is_refused_after_one_that_is() -> None:
     gemmlab.sum(CUBE, 1)
     gemmlab.sum(CUBE, (0, 1))
@@ -209,6 +219,15 @@ def test_input_is_left_alone_and_may_be_read_only() -> None:
         (CUBE, {"axis": 0, "out": CUBE[:, 0]}, UsageError, r"sum: out has shape \(37, 53\); the result has \(45, 53\)"),
         (CUBE, {"axis": 0, "out": np.broadcast_to(CUBE[0, 0], (45, 53))}, UsageError, "sum: out is read-only"),
         (CUBE, {"threads": 0}, UsageError, "sum: threads is 0; it must be at least 1"),
+        (CUBE, {"keepdims": "no"}, ArgumentTypeError, "sum: keepdims is 'no'; it must be True or False"),
+        (CUBE, {"keepdims": 2}, ArgumentTypeError, "sum: keepdims is 2; it must be True or False"),
+        (CUBE, {"keepdims": None}, ArgumentTypeError, "sum: keepdims is None; it must be True or False"),
+        (CUBE, {"keepdims": np.ones(2)}, ArgumentTypeError, r"sum: keepdims is array\(.*\); it must be True or False"),
+        (CUBE, {"axis": True}, ArgumentTypeError, "sum: axis is True, not a whole number"),
+        (CUBE, {"axis": [0, False]}, ArgumentTypeError, "sum: axis is False, not a whole number"),
+        (CUBE, {"axis": "01"}, ArgumentTypeError, "sum: axis is '01', not a whole number"),
+        (CUBE, {"axis": b"01"}, ArgumentTypeError, "sum: axis is b'01', not a whole number"),
+        (CUBE, {"axis": 0, "out": FOLDED}, UsageError, r"sum: elements of out share memory .* \(strides \(4, 4\)\)"),
     ],
 )
 def test_what_is_wrong_is_said(x: Any, options: dict[str, Any], error: type[Exception], said: str) -> None:

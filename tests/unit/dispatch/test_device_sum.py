@@ -63,6 +63,7 @@ def test_without_a_stream_of_its_own_it_is_the_default_stream(driver: SumDriver,
 
 
 CUBE = np.arange(2 * 3 * 5, dtype=np.float32).reshape(2, 3, 5)
+FOLDED = np.lib.stride_tricks.as_strided(np.zeros(20, np.float32), (3, 5), (4, 4))
 WIDE = np.arange(2 * 3 * 4 * 2 * 3 * 2 * 3 * 2, dtype=np.float32).reshape(2, 3, 4, 2, 3, 2, 3, 2)
 """Alternate axes cannot be joined: four of terms and four of results, more than one launch sums along."""
 
@@ -151,6 +152,9 @@ def test_out_of_an_unknown_package_is_written_in_place(driver: SumDriver) -> Non
         (CUBE, {"out": OnGpu(CUBE)}, UsageError, r"out has shape \(2, 3, 5\); the result has \(\)"),
         (CUBE, {"out": OnGpu(np.zeros(()))}, ArgumentTypeError, "out has dtype float64, not float32"),
         (CUBE, {"threads": 2}, UsageError, "threads are for arrays on the CPU"),
+        (CUBE, {"keepdims": "no"}, ArgumentTypeError, "keepdims is 'no'; it must be True or False"),
+        (CUBE, {"axis": True}, ArgumentTypeError, "axis is True, not a whole number"),
+        (CUBE, {"axis": 0, "out": OnGpu(FOLDED)}, UsageError, "elements of out share memory with each other"),
         (np.ones(4), {}, ArgumentTypeError, "sum: x has dtype float64, not float32"),
         (np.ones(4, np.int32), {}, ArgumentTypeError, "sum: x has dtype int32, not float32"),
         (np.ones(3, [("a", "f4"), ("b", "i1")])["a"], {}, UsageError, "strides .* must be multiples of 4"),

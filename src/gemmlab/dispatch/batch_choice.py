@@ -15,7 +15,7 @@ from gemmlab.core.architecture import runs
 from gemmlab.core.errors import UsageError
 from gemmlab.core.precision import FLOAT32, FLOAT_BYTES
 from gemmlab.dispatch.call import Call
-from gemmlab.dispatch.choice import choice_for, named, order_of
+from gemmlab.dispatch.choice import choice_for, countable, named, order_of, require_extents
 from gemmlab.dispatch.choice_values import RECORD, RULE, Candidate, Choice
 from gemmlab.dispatch.measurements import Measurement, shipped_table, time_key
 from gemmlab.dispatch.precision_rule import precision_for
@@ -37,7 +37,7 @@ def batch_choice(call: Call, count: int, what: Stored, where: Gpu) -> Choice | N
     caller names a kernel; or if no kernel of several products can compute them. Raises `UsageError` for an unknown
     precision.
     """
-    if count < 2 or call.forced or not what.begins_on(FLOAT_BYTES):
+    if count < 2 or call.forced or not what.begins_on(FLOAT_BYTES) or not countable(what.problem):
         return None
     considered = _considered(count, what.problem, where, bool(call.reproducible))
     if not considered:
@@ -66,8 +66,10 @@ def choice_of_call(call: Call, count: int, what: Stored, where: Gpu) -> Choice:
     """Return the choice for a call of `count` products, of which `what` is the first.
 
     It is that of `batch_choice` for one launch of all products or, if that is `None`, of `choice_for` for a launch of
-    each product. Raises as these do.
+    each product. Raises as these and `require_extents` do.
     """
+    if count:
+        require_extents(call, what.problem)
     return batch_choice(call, count, what, where) or choice_for(call, what, where)
 
 

@@ -37,6 +37,7 @@ from gemmlab.kernels.catalog import SOURCE_SUFFIXES, find_kernel
 from gemmlab.kernels.digest import source_digest
 from gemmlab.ops.gemm import GemmOp
 from gemmlab.ops.gemm_problem import GemmProblem
+from gemmlab.ops.sizes import LARGEST_EXTENT
 
 CHAIN = "k"
 """`Choice.order` of sums that are one chain of multiply-adds in the order of k."""
@@ -59,6 +60,24 @@ def choice_for(call: Call, what: Stored, where: Gpu) -> Choice:
         found = _own(usual, call, problem, where, aligned) or usual
     LOG.debug("%s on %s: %s %s (%s)", problem.label, where.name, found.kernel, dict(found.config), found.reason)
     return found
+
+
+def require_extents(call: Call, problem: GemmProblem) -> None:
+    """Raise `UsageError` for a product that no shipped kernel can compute, because a size does not fit in 32 bits.
+
+    A kernel in a file of the caller's may count in 64 bits.
+    """
+    of_file = call.kernel is not None and str(call.kernel).endswith(SOURCE_SUFFIXES)
+    if not of_file and not countable(problem):
+        raise UsageError(
+            f"gemm: {problem.label} has an extent or a leading dimension above {LARGEST_EXTENT}, the largest that "
+            "kernels on a GPU take; compute it in parts"
+        )
+
+
+def countable(problem: GemmProblem) -> bool:
+    """Return whether the extents and leading dimensions of a product are whole numbers of 32 bits."""
+    return max(problem.m, problem.n, problem.k, problem.lda, problem.ldb, problem.ldc) <= LARGEST_EXTENT
 
 
 def _own(usual: Choice, call: Call, problem: GemmProblem, where: Gpu, aligned: bool) -> Choice | None:

@@ -16,7 +16,7 @@ from gemmlab.devices.cuda_driver import preserved_context
 from gemmlab.dispatch.batch_choice import choice_of_call
 from gemmlab.dispatch.batches import Step
 from gemmlab.dispatch.call import Call
-from gemmlab.dispatch.choice import VECTOR_BYTES, choice_for
+from gemmlab.dispatch.choice import VECTOR_BYTES, choice_for, require_extents
 from gemmlab.dispatch.choice_values import Choice
 from gemmlab.dispatch.cuda_plan import AnyPlan, Plan, together
 from gemmlab.dispatch.override import checked_config, named_kernel
@@ -55,6 +55,7 @@ class CudaGemm:
         key = (p.m, p.n, p.k, p.lda, p.ldb, p.ldc, p.trans_a, p.trans_b, aligned, *how)
         plan = self._plans.get(key)
         if plan is None:
+            require_extents(call, p)
             choice = choice_for(call, what, self.gpu)
             usual = choice if aligned else choice_for(call, replace(what, a=0, b=0, c=0, distances=()), self.gpu)
             plan = self._prepared(choice, p, usual.same_code(choice))
@@ -114,8 +115,7 @@ def _require(plan: Plan, what: Stored) -> None:
     kernel = plan.kernel
     if kernel.restrictions and (why := kernel.refusal(plan.config, GemmOp().scalars(what.problem))):
         raise UsageError(f"gemm: {kernel.id} does not take {what.problem.label}: {why}")
-    if not what.begins_on(max(kernel.align, FLOAT_BYTES)):
-        raise UsageError(f"gemm: {kernel.id} needs operands that begin on {kernel.align} bytes")
+    what.require_begin_on(max(kernel.align, FLOAT_BYTES), kernel.id)
 
 
 _gemms: dict[int, CudaGemm] = {}

@@ -14,7 +14,6 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from gemmlab.arrays.on_gpu import DeviceArray
-from gemmlab.core.errors import UsageError
 from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.core.program import Launch
 from gemmlab.devices.cuda_code import CudaLoaded
@@ -99,8 +98,7 @@ def _members(one: Checked, target: Float32Array) -> Iterator[Member]:
         return
     batch = batch_of(one.operands, target)
     what = stored_first(batch, one.operands)
-    if not what.begins_on(FLOAT_BYTES):
-        raise UsageError(f"gemm: {_KERNEL} needs operands that begin on {FLOAT_BYTES} bytes")
+    what.require_begin_on(FLOAT_BYTES, _KERNEL)
     for a, b, c in batch.steps:
         yield Member(what.problem, what.a + a, what.b + b, what.c + c)
 

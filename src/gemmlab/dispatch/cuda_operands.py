@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -104,7 +104,7 @@ def stored_first(batch: Batch, operands: Request) -> Stored:
         raise UsageError(
             f"gemm: out has strides {batch.fulls.strides} bytes; its rows or its columns must be contiguous"
         )
-    return what
+    return replace(what, swapped=batch.swapped)
 
 
 def one_ordinal(driver: Driver, found: Mapping[str, DeviceArray]) -> int:

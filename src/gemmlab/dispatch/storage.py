@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from gemmlab.core.errors import UsageError
 from gemmlab.dispatch.request import rows_contiguous
 from gemmlab.ops.gemm_problem import GemmProblem
 
@@ -28,10 +29,21 @@ class Stored:
     c: int
     distances: tuple[int, ...] = ()
     """Bytes between adjacent matrices of a batch, for each of its axes and each operand; empty for one product."""
+    swapped: bool = False
+    """True if the product is computed transposed: `a` is then the matrix that the caller calls b."""
 
     def begins_on(self, nbytes: int) -> bool:
         """Return whether all operands, of all products of a batch, begin on a multiple of `nbytes` bytes."""
         return not any(where % nbytes for where in (self.a, self.b, self.c, *self.distances))
+
+    def require_begin_on(self, nbytes: int, kernel: str) -> None:
+        """Raise `UsageError`, with the operand's name, for operands that do not begin on a multiple of `nbytes`."""
+        if self.begins_on(nbytes):
+            return
+        places = {"b" if self.swapped else "a": self.a, "a" if self.swapped else "b": self.b, "out": self.c}
+        off = [f"{name} begins at 0x{place:x}" for name, place in sorted(places.items()) if place % nbytes]
+        found = ", ".join(off) or "the distance of matrices of a batch is no multiple of that"
+        raise UsageError(f"gemm: {kernel} needs operands that begin on {nbytes} bytes; {found}")
 
 
 def readable(matrix: Float32Array) -> bool:

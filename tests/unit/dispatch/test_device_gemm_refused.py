@@ -104,6 +104,57 @@ def test_an_out_that_overlaps_or_cannot_be_written() -> None:
         gemmlab.gemm(OnGpu(A), OnGpu(B), out=OnGpu(np.lib.stride_tricks.as_strided(uniform(40), (12, 8), (4, 4))))
 
 
+def off_4_bytes(x: Any) -> OnGpu:
+    """The same matrix, which begins one byte later than a float may."""
+    room = np.zeros(x.nbytes + 1, np.uint8)
+    view = np.ndarray(x.shape, np.float32, room, 1)
+    view[...] = x
+    return OnGpu(view)
+
+
+@pytest.mark.usefixtures("driver")
+def test_an_operand_that_begins_off_4_bytes_is_named() -> None:
+    needed = "needs operands that begin on 4 bytes"
+    flat, tall = OnGpu(np.empty((12, 8), np.float32)), OnGpu(np.empty((12, 8), np.float32, order="F"))
+    for out in (None, flat, tall):
+        with pytest.raises(UsageError, match=f"{needed}; a begins at 0x[0-9a-f]+$"):
+            gemmlab.gemm(off_4_bytes(A), OnGpu(B), out=out)
+        with pytest.raises(UsageError, match=f"{needed}; b begins at 0x[0-9a-f]+$"):
+            gemmlab.gemm(OnGpu(A), off_4_bytes(B), out=out)
+    with pytest.raises(UsageError, match=f"{needed}; a begins at 0x.*, out begins at 0x"):
+        gemmlab.gemm(off_4_bytes(A), OnGpu(B), out=off_4_bytes(C))
+    with pytest.raises(UsageError, match=f"gemm_group: product 1: grouped {needed}; b begins at 0x"):
+        gemmlab.gemm_group([OnGpu(A), OnGpu(A)], [OnGpu(B), off_4_bytes(B)], out=[flat, tall])
+
+
+class Vast:
+    """A matrix that only says that it is so large. Its memory is apart from that with another number."""
+
+    def __init__(self, number: int, m: int, n: int, ld: int = 0) -> None:
+        self.shape = m, n
+        self.__cuda_array_interface__ = {
+            "shape": self.shape, "typestr": "<f4", "data": (number << 45, False), "strides": (4 * (ld or n), 4),
+            "version": 3, "stream": 1,
+        }  # fmt: skip
+
+
+@pytest.mark.usefixtures("driver")
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        (Vast(1, 2**31, 4), Vast(2, 4, 4)), (Vast(1, 4, 4), Vast(2, 4, 2**31)),
+        (Vast(1, 4, 2**31 + 3), Vast(2, 2**31 + 3, 4)), (Vast(1, 4, 20, 2**31), Vast(2, 20, 4)),
+    ],
+)  # fmt: skip
+def test_sizes_above_32_bits_are_refused_alike_by_a_call_and_its_explanation(a: Vast, b: Vast) -> None:
+    said = "above 2147483647, the largest that kernels on a GPU take"
+    with pytest.raises(UsageError, match=said) as explained:
+        gemmlab.explain_choice(a, b, device="H200")
+    with pytest.raises(UsageError, match=said) as called:
+        gemmlab.gemm(a, b, out=Vast(3, a.shape[0], b.shape[1]))
+    assert str(called.value) == str(explained.value)
+
+
 def test_a_forked_process_is_told_what_is_wrong(driver: GemmDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     play_torch(monkeypatch, 99)
     x, y, out = Tensor(A), Tensor(B), Tensor(C.copy())

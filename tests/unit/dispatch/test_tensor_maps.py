@@ -102,7 +102,7 @@ def test_operands_without_a_map_get_another_kernel(driver: GemmDriver) -> None:
 @pytest.mark.usefixtures("driver")
 def test_a_kernel_that_is_named_says_what_it_needs() -> None:
     a, b = placed(uniform(12, 20)), placed(uniform(20, 8))
-    with pytest.raises(UsageError, match="persistent needs operands that begin on 16 bytes"):
+    with pytest.raises(UsageError, match="persistent needs operands that begin on 16 bytes; a begins at 0x"):
         gemmlab.gemm(Tensor(off_16_bytes(a)), Tensor(b), kernel="persistent", **FASTEST)
     with pytest.raises(UsageError, match=r"persistent does not take .*: lda \* 4 % 16 == 0 \(rows of a tensor map"):
         gemmlab.gemm(Tensor(uniform(12, 21)[:, :20]), Tensor(b), kernel="persistent", **FASTEST)

@@ -68,8 +68,8 @@ def cpu_framed(frame: PiecePlan, call: Call, choice: Choice, steps: Steps) -> Pi
         usual = _precision(call) == "float32"
         return replace(frame, least=(_FEWEST_LINES, _FEWEST_LINES) if usual else (1, 1), unit=_LINES)
     alone = frame.m == 1 and not call.reproducible
-    if frame.n == 1 and _along_column(steps):
-        return replace(frame, least=(1 if alone or frame.m > 1 else 2, 1))
+    if frame.n == 1 and not call.reproducible and _along_column(steps):
+        return replace(frame, least=(1, 1))
     if alone and _along_row(steps):
         return frame
     return replace(frame, least=(2, 2))

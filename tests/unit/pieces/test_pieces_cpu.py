@@ -69,6 +69,15 @@ def test_pieces_have_the_bits_of_one_piece(
     same_bits(out, expected)
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("m", [1, 2, 500])
+def test_pieces_of_a_reproducible_column_have_the_bits_of_one_piece(m: int, order: Any) -> None:
+    a, b = np.array(uniform(m, 900), order=order), uniform(900, 1)
+    expected = gemmlab.gemm(a, b, reproducible=True)
+    allowed = least(m, 1, 900, reproducible=True)
+    same_bits(gemmlab.gemm(a, b, memory_bytes=allowed, reproducible=True), expected)
+
+
 def form(x: Float32Array, how: str) -> Float32Array:
     m, n = x.shape
     if how == "columns":

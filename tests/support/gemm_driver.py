@@ -50,7 +50,7 @@ def rows(address: int, count: int, length: int, ld: int) -> npt.NDArray[np.float
 
 _SCRATCH = {
     "split_k": (0, 1), "stream_k": (0, 1), "narrow_strip": (1, 0), "row_product": (1, 0), "dot_product": (1, 0),
-    "by_tile": (0, 1), "peak_simt": (0, 1),
+    "by_tile": (0, 1), "bf16x6": (0, 1), "peak_simt": (0, 1),
 }  # fmt: skip
 """Kernels with scratch memory: where workspace and tickets stand after the arguments of a product."""
 
@@ -199,7 +199,7 @@ class GemmDriver(ScratchDriver):
             return MAPPED_PARAMS
         if "mma_f16x3" in function:
             return WORKSPACE_PARAMS
-        if "by_tile" in function:
+        if function.startswith(("by_tile", "f16x3", "bf16x6", "bf16x9")):
             return PHASED_PARAMS
         return SCRATCH_PARAMS if _scratch_at(function) else self.params
 

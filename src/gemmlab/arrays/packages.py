@@ -73,6 +73,16 @@ def package_of(value: object) -> Package | None:
     return None
 
 
+def memory_errors() -> tuple[type[Exception], ...]:
+    """Return the exceptions by which allocators say that a GPU has too little memory left.
+
+    CuPy's is a `MemoryError`, torch's is not.
+    """
+    torch = sys.modules.get("torch")
+    found = getattr(torch, "OutOfMemoryError", None) or getattr(getattr(torch, "cuda", None), "OutOfMemoryError", None)
+    return (MemoryError,) if found is None else (MemoryError, found)
+
+
 def stream_for(value: Any, found: DeviceArray) -> int:
     """Return the handle of the stream on which the caller expects work on an array: the package's current stream, or
     for an unknown package the one that the array names; the legacy default stream if it names none.

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gemmlab.arrays.mapped_file import span
-from gemmlab.arrays.packages import LEGACY_STREAM, Package, package_of
+from gemmlab.arrays.packages import LEGACY_STREAM, Package, memory_errors, package_of
 from gemmlab.core.argument_checks import float32_scalar
 from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.cuda_driver import preserved_context
@@ -106,18 +106,26 @@ def again(
     stream = known.stream() or LEGACY_STREAM
     if known.device.is_current:
         scratch = None if known.scratch is None else _scratch(known, package, stream)
+        if scratch is None is not known.scratch:
+            return None
         known.plan.enqueue(stream, alpha, beta, first, second, place, known.steps, scratch)
     else:
         with preserved_context():
             known.device.activate()
             scratch = None if known.scratch is None else _scratch(known, package, stream)
+            if scratch is None is not known.scratch:
+                return None
             known.plan.enqueue(stream, alpha, beta, first, second, place, known.steps, scratch)
     return out
 
 
 def _scratch(known: _Entry, package: Package, stream: int) -> Scratch | None:
-    needs = known.plan.needs
-    return None if needs is None else known.memory.take(needs, stream, package, known.scratch)
+    """Return the scratch memory of a launch; `None` if there is too little memory. The plan has `needs`."""
+    assert known.plan.needs is not None
+    try:
+        return known.memory.take(known.plan.needs, stream, package, known.scratch)
+    except memory_errors():
+        return None
 
 
 def remember(

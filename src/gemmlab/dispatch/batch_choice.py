@@ -9,15 +9,25 @@ run one after the other.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 from gemmlab.core.architecture import runs
 from gemmlab.core.errors import UsageError
 from gemmlab.core.precision import FLOAT32, FLOAT_BYTES
 from gemmlab.dispatch.call import Call
-from gemmlab.dispatch.choice import choice_for, countable, named, order_of, require_extents
+from gemmlab.dispatch.choice import (
+    VECTOR_BYTES,
+    choice_for,
+    choose,
+    countable,
+    named,
+    order_of,
+    require_extents,
+)
 from gemmlab.dispatch.choice_values import RECORD, RULE, Candidate, Choice
-from gemmlab.dispatch.measurements import Measurement, shipped_table, time_key
+from gemmlab.dispatch.measurements import Measurement, Table, shipped_table, time_key
 from gemmlab.dispatch.precision_rule import precision_for
 from gemmlab.dispatch.storage import Stored
 from gemmlab.dispatch.waves import Gpu, estimate, in_domain, scaled_figures
@@ -28,6 +38,8 @@ FILE = Path(__file__).parent / "batched.json"
 """Path of the `measurements.Table`, as JSON, of kernels that compute several products in one launch."""
 _TILES = "batched"
 """The kernel whose tiles are also used for the products of a group."""
+_LAUNCH_US = 3.5
+"""No kernel in the tables starts in less. A product with a smaller share of a group's launch cannot be faster alone."""
 
 
 def batch_choice(call: Call, count: int, what: Stored, where: Gpu) -> Choice | None:
@@ -73,7 +85,7 @@ def choice_of_call(call: Call, count: int, what: Stored, where: Gpu) -> Choice:
     return batch_choice(call, count, what, where) or choice_for(call, what, where)
 
 
-def group_config(sizes: Sequence[tuple[int, int, int]], where: Gpu) -> Mapping[str, int] | None:
+def group_config(sizes: Sequence[tuple[int, int, int]], where: Gpu) -> Mapping[str, int]:
     """Return the configuration of kernel `grouped`, one of those of `batched`, for products (m, n, k) in one launch.
 
     The one with the least estimated time wins. The time is that of the multiprocessor with the most work: an even share
@@ -82,12 +94,46 @@ def group_config(sizes: Sequence[tuple[int, int, int]], where: Gpu) -> Mapping[s
     table, deepest = shipped_table(FILE), max((k for _, _, k in sizes), default=0)
 
     def us(entry: Measurement) -> float:
-        _, alone, share, *_ = scaled_figures(entry, where, table)
-        steps = sum(-(-m // entry.config["BM"]) * -(-n // entry.config["BN"]) * k for m, n, k in sizes)
-        return max(alone * deepest, share * steps / where.sms)
+        alone = scaled_figures(entry, where, table).alone_us
+        return max(alone * deepest, _share_us(entry, sizes, where, table))
 
-    entries = [entry for entry in table.entries if entry.kernel == _TILES and runs(entry.arch, where.limits.arch)]
-    return min(entries, key=us).config if entries else None
+    return min(_tiles(where, table), key=us).config
+
+
+def faster_alone(call: Call, what: Stored, where: Gpu) -> bool:
+    """Return whether a product of a group takes less time by itself than its share of a launch of kernel `grouped`.
+
+    The share is that of a full GPU with the best tiles for this product, so only a large product is faster alone, and
+    hardly ever without tensor cores. True on a GPU that does not run `grouped`.
+    """
+    p, table = what.problem, shipped_table(FILE)
+    shares = [_share_us(entry, [(p.m, p.n, p.k)], where, table) for entry in _tiles(where, table)]
+    if not shares or min(shares) <= _LAUNCH_US:
+        return not shares
+    plain = replace(p, alpha=1.0, beta=0.0)
+    aligned = what.begins_on(VECTOR_BYTES)
+    return _single_us(plain, where, call.precision, bool(call.reproducible), aligned) < min(shares)
+
+
+def _tiles(where: Gpu, table: Table) -> list[Measurement]:
+    """Return the tiles of kernel `grouped` that run on a GPU, as entries of `batched`."""
+    return [entry for entry in table.entries if entry.kernel == _TILES and runs(entry.arch, where.limits.arch)]
+
+
+def _share_us(entry: Measurement, sizes: Sequence[tuple[int, int, int]], where: Gpu, table: Table) -> float:
+    """Return the time of products (m, n, k) on a GPU that they fill evenly, in microseconds."""
+    steps = sum(-(-m // entry.config["BM"]) * -(-n // entry.config["BN"]) * k for m, n, k in sizes)
+    return scaled_figures(entry, where, table).share_us * steps / where.sms
+
+
+@lru_cache(1024)
+def _single_us(p: GemmProblem, where: Gpu, precision: str, reproducible: bool, aligned: bool) -> float:
+    """Return the time of a product by itself, in microseconds; infinite if no kernel can compute it."""
+    try:
+        found = choose(p, where, shipped_table(), precision=precision, reproducible=reproducible, aligned=aligned)
+    except UsageError:
+        return float("inf")
+    return found.considered[0].us
 
 
 def _considered(count: int, p: GemmProblem, where: Gpu, reproducible: bool) -> tuple[Candidate, ...]:

@@ -1,7 +1,8 @@
 """`gemmlab.gemm_group` of arrays on a GPU: products of different shapes in one launch.
 
 A launch takes up to 64 products of one layout (`kernels/batch_cuda/grouped.cu`). Groups with more products, or with
-operands stored in several layouts, take a launch for each 64 of a layout.
+operands stored in several layouts, take a launch for each 64 of a layout. The kernel computes multiply-adds. A product
+that is large enough to be faster alone, by tensor cores, has launches of its own, as in a call of `gemmlab.gemm`.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from gemmlab.arrays.on_gpu import DeviceArray
 from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.core.program import Launch
 from gemmlab.devices.cuda_code import CudaLoaded
-from gemmlab.devices.cuda_driver import open_driver, order, preserved_context
-from gemmlab.dispatch.batch_choice import group_config
+from gemmlab.devices.cuda_driver import Driver, open_driver, order, preserved_context
+from gemmlab.dispatch.batch_choice import faster_alone, group_config
 from gemmlab.dispatch.batches import batch_of
 from gemmlab.dispatch.call import Call
-from gemmlab.dispatch.cuda_calls import device_gemm
+from gemmlab.dispatch.cuda_calls import queue
 from gemmlab.dispatch.cuda_gemm import CudaGemm, gemm_on
 from gemmlab.dispatch.cuda_group_again import GroupLaunch, GroupPlan, remember_group
-from gemmlab.dispatch.cuda_operands import Checked, checked_call, one_ordinal, placed, stored_first
+from gemmlab.dispatch.cuda_operands import Checked, Placed, checked_call, one_ordinal, placed, stored_first
 from gemmlab.dispatch.group_calls import product_of_group, require_apart
 from gemmlab.dispatch.lending import hold
 from gemmlab.dispatch.request import Float32Array
@@ -51,7 +52,7 @@ def device_group(calls: Sequence[Call]) -> list[object]:
     """Return the results of `gemmlab.gemm_group` for arrays on a GPU. All calls are checked before any result is
     written.
 
-    On a GPU without the kernel for groups, the products run one after the other.
+    On a GPU without the kernel for groups, and if they are `faster_alone`, products run one after the other.
     """
     many = list[Checked]()
     for index, call in enumerate(calls):
@@ -67,22 +68,46 @@ def device_group(calls: Sequence[Call]) -> list[object]:
         gemm = gemm_on(one_ordinal(driver, _labelled(many)))
         gemm.device.activate()
         results = [placed(driver, gemm.device, one) for one in many]
-        members = [member for one, result in zip(many, results, strict=True) for member in _members(one, result.target)]
-        plan = _plan(gemm, members)
-        if plan is None:
-            return [device_gemm(one.call) for one in many]
-        stream, others = results[0].stream, {result.stream for result in results[1:]} - {results[0].stream}
-        for other in others:
-            order(driver, stream, other)
-        scalars = many[0].operands
-        places = (np.array([member[at] for member in members], np.int64) for at in (1, 2, 3))
-        plan.enqueue(stream, scalars.alpha, scalars.beta, *places)
-        for other in others:
-            order(driver, other, stream)
-        hold(driver, [array for one in many for array in one.found.values()], stream)
-        if len(members) == len(many):
+        pairs = list(zip(many, results, strict=True))
+        apart = [_faster_alone(gemm, one, result) for one, result in pairs]
+        for (one, result), alone in zip(pairs, apart, strict=True):
+            if alone:
+                queue(driver, gemm, one, result)
+        rest = [pair for pair, alone in zip(pairs, apart, strict=True) if not alone]
+        plan = _queue_together(driver, gemm, rest)
+        if plan is not None and len(rest) == len(many):
             remember_group(calls, many, gemm, plan)
-    return [as_its_package_s(one.beside, result.array) for one, result in zip(many, results, strict=True)]
+    return [as_its_package_s(one.beside, result.array) for one, result in pairs]
+
+
+def _faster_alone(gemm: CudaGemm, one: Checked, result: Placed) -> bool:
+    """Return whether a product, or each product of a stack, is faster in a call of its own."""
+    if not result.target.size:
+        return False
+    return faster_alone(one.call, stored_first(batch_of(one.operands, result.target), one.operands), gemm.gpu)
+
+
+def _queue_together(driver: Driver, gemm: CudaGemm, pairs: Sequence[tuple[Checked, Placed]]) -> GroupPlan | None:
+    """Queue products in few launches on the stream of the first result, which waits for those of the others.
+
+    Returns the plan of the launches; `None` if the results are not one product of two matrices each.
+    """
+    each = [list(_members(one, result.target)) for one, result in pairs]
+    members = [member for those in each for member in those]
+    if not members:
+        return None
+    plan = _plan(gemm, members)
+    stream, *rest = (result.stream for _, result in pairs)
+    others = {*rest} - {stream}
+    for other in others:
+        order(driver, stream, other)
+    scalars = pairs[0][0].operands
+    places = (np.array([member[at] for member in members], np.int64) for at in (1, 2, 3))
+    plan.enqueue(stream, scalars.alpha, scalars.beta, *places)
+    for other in others:
+        order(driver, other, stream)
+    hold(driver, [array for one, _ in pairs for array in one.found.values()], stream)
+    return plan if all(len(those) == 1 for those in each) else None
 
 
 def _labelled(many: Sequence[Checked]) -> dict[str, DeviceArray]:
@@ -103,11 +128,9 @@ def _members(one: Checked, target: Float32Array) -> Iterator[Member]:
         yield Member(what.problem, what.a + a, what.b + b, what.c + c)
 
 
-def _plan(gemm: CudaGemm, members: Sequence[Member]) -> GroupPlan | None:
-    """Return the launches for products; `None` for a GPU on which the kernel does not run."""
+def _plan(gemm: CudaGemm, members: Sequence[Member]) -> GroupPlan:
+    """Return the launches for products."""
     config = group_config([(p.m, p.n, p.k) for p, *_ in members], gemm.gpu)
-    if config is None:
-        return None
     return GroupPlan(tuple(_launch(gemm, members, numbers, config) for numbers in _parts(members)))
 
 

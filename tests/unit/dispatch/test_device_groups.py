@@ -13,7 +13,7 @@ from gemmlab.core.errors import ArgumentTypeError, DeviceError, UsageError
 from gemmlab.dispatch import cuda_groups
 from support.cuda_source import needs_compiler
 from support.gemm_driver import GemmDriver
-from support.gemm_on_gpu import Float32Array, close, emulate, forms, played_driver, uniform
+from support.gemm_on_gpu import Float32Array, close, emulate, forms, played_driver, uniform, values
 from support.gpu_arrays import OnGpu, Tensor, play_torch
 
 SHAPES = ((5, 7, 3), (1, 1, 1), (40, 33, 70), (64, 2, 9), (0, 4, 4), (4, 4, 0), (3, 130, 5))
@@ -78,6 +78,42 @@ def test_more_products_than_a_launch_takes_and_stacks(driver: GemmDriver) -> Non
     close(single, one @ one.T)
     assert stacked.shape == (5, 2, 4)
     assert len(driver.launches) == 4
+
+
+def test_a_stack_beside_an_empty_product_is_right_when_it_is_repeated(driver: GemmDriver) -> None:
+    """It has as many products of two matrices as the group has results."""
+    many, right = uniform(2, 5, 7), uniform(2, 7, 3)
+    a, b = tensors([many, uniform(0, 4)]), tensors([right, uniform(4, 4)])
+    for _ in range(2):
+        stacked, empty = gemmlab.gemm_group(a, b)
+        close(stacked, many @ right)
+        assert empty.shape == (0, 4)
+
+
+@pytest.mark.in_turns(20)
+def test_a_large_product_is_computed_alone_if_tensor_cores_are_faster(driver: GemmDriver) -> None:
+    small, large = uniform(40, 50), uniform(1024, 1024)
+    arrays = [small, large, small]
+    for _ in range(2):
+        driver.launches.clear()
+        others = tensors([small.T.copy(), large, small.T.copy()])
+        found = gemmlab.gemm_group(tensors(arrays), others, precision="float32")
+        for result, left, right in zip(found, arrays, others, strict=True):
+            np.testing.assert_allclose(values(result), left @ right.values, rtol=1e-3, atol=1e-3)
+        *own, together = (name.partition("<")[0] for name, *_ in driver.launches)
+        assert set(own) == {"by_tile"}
+        assert together == "grouped"
+        assert {stream for *_, stream in driver.launches} == {99}
+
+
+@pytest.mark.in_turns(20)
+@pytest.mark.parametrize("how", [{}, {"precision": "float32", "reproducible": True}])
+def test_a_large_product_is_computed_together_if_multiply_adds_compute_it_anyway(
+    driver: GemmDriver, how: dict[str, Any]
+) -> None:
+    small, large = uniform(40, 50), uniform(1024, 1024)
+    gemmlab.gemm_group(tensors([small, large]), tensors([small.T.copy(), large]), **how)
+    assert [name.partition("<")[0] for name, *_ in driver.launches] == ["grouped"]
 
 
 @pytest.mark.parametrize("left", forms(uniform(6, 9)))

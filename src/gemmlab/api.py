@@ -85,6 +85,8 @@ def gemm(
     `"f16x3"`, `"bf16x6"`, `"bf16x9"`, `"tf32x3"` and `"bf16x3"` (16 bits of each operand) name one way to compute with
     parts of the operands, which is used wherever it runs. On a CPU the ways with bfloat16 need AMX, and all others
     compute in float32. `workspace_bytes` returns how much memory a call on a GPU takes for this, 512 MiB at most.
+    Without that much memory, a call that names no kernel is computed by multiply-adds that need none, with the bits of
+    `precision="highest", reproducible=True`.
 
     Arrays may also lie on a GPU (torch, CuPy, anything with `__cuda_array_interface__` or DLPack), all on the same one.
     Then the result is an array of the same package, made on its current stream. Nothing is copied to the host, and the
@@ -103,9 +105,10 @@ def gemm(
     be larger than a memory. The product takes at most `memory_bytes` on `device` (`"cuda:0"`, `"emulated"`, or `"cpu"`,
     the default). Operands, `c` and `out` lie in this machine's memory, in files (`numpy.memmap`) or in stores: objects
     with `shape`, `dtype` and slices, such as Zarr's arrays. Kernel, configuration and the order of each sum are those
-    of the whole product, so the bits are the same. In place of a kernel that divides k over the whole grid, the fastest
-    one that does not is used. `progress(complete, all)` is called with numbers of pieces. `checkpoint` is the path of a
-    journal: an interrupted call goes on when it is repeated. It needs an `out` that outlives the process.
+    of the whole product, so the bits are the same (those of kernel `by_tile` may differ in the last place). In place of
+    a kernel that divides k over the whole grid, the fastest one that does not is used. `progress(complete, all)` is
+    called with numbers of pieces. `checkpoint` is the path of a journal: an interrupted call goes on when it is
+    repeated. It needs an `out` that outlives the process.
 
     Raises `ArgumentTypeError` (a TypeError) for an operand that is not a float32 array, has a mask or requires a
     gradient, for arrays of several packages, for an `out` of JAX, which never changes an array, and for factors, flags
@@ -114,7 +117,7 @@ def gemm(
     precision, kernel or parameter and a kernel that cannot compute this, for too little `memory_bytes` and a
     `checkpoint` of another product, `RecordError` for one that is no checkpoint, `CompileError` for a kernel that does
     not compile here, `DeviceError` for operands on two GPUs, for bfloat16 parts on a CPU without AMX and for a device
-    that does not exist here, and `MemoryError`.
+    that does not exist here, and `MemoryError`, also for the workspace of a kernel that the call names.
     """
     global _again
     # Half of a short call's time is Python's, and comparisons with None in a condition are the cheapest.

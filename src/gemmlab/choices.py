@@ -71,7 +71,8 @@ def workspace_bytes(
     """Return the bytes of memory that `gemm(a, b, ...)` takes on a GPU beside operands and result; 0 on a CPU.
 
     The call takes this memory from the allocator of the arrays' package, and returns it once the call is queued; up to
-    64 KiB are memory that gemmlab keeps for the stream. Products of a batch that run one after the other share it.
+    64 KiB are memory that gemmlab keeps for the stream. Products of a batch that run one after the other share it. If
+    there is too little, the call is computed without it, by multiply-adds, unless it names a kernel.
 
     `a`, `b`, `trans_a`, `trans_b`, `device`, `precision`, `kernel`, `config` and `reproducible` are those of
     `explain_choice`: arrays or their shapes, and any GPU.

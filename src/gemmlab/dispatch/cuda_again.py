@@ -106,24 +106,24 @@ def again(
     stream = known.stream() or LEGACY_STREAM
     if known.device.is_current:
         scratch = None if known.scratch is None else _scratch(known, package, stream)
-        if scratch is None is not known.scratch:
+        if scratch is None and known.scratch is not None:
             return None
         known.plan.enqueue(stream, alpha, beta, first, second, place, known.steps, scratch)
     else:
         with preserved_context():
             known.device.activate()
             scratch = None if known.scratch is None else _scratch(known, package, stream)
-            if scratch is None is not known.scratch:
+            if scratch is None and known.scratch is not None:
                 return None
             known.plan.enqueue(stream, alpha, beta, first, second, place, known.steps, scratch)
     return out
 
 
 def _scratch(known: _Entry, package: Package, stream: int) -> Scratch | None:
-    """Return the scratch memory of a launch; `None` if there is too little memory. The plan has `needs`."""
-    assert known.plan.needs is not None
+    """Return the scratch memory of a launch; `None` if it needs none, and if there is too little memory."""
+    needs = known.plan.needs
     try:
-        return known.memory.take(known.plan.needs, stream, package, known.scratch)
+        return None if needs is None else known.memory.take(needs, stream, package, known.scratch)
     except memory_errors():
         return None
 

@@ -30,7 +30,6 @@ def device_gemm(call: Call) -> Any:
     Raises the errors of `gemmlab.gemm`. What was found for the layouts is stored for `cuda_again`.
     """
     one = checked_call(call)
-    operands = one.operands
     with preserved_context():
         driver = open_driver()
         gemm = gemm_on(one_ordinal(driver, one.found))

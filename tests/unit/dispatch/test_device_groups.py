@@ -80,7 +80,8 @@ def test_more_products_than_a_launch_takes_and_stacks(driver: GemmDriver) -> Non
     assert len(driver.launches) == 4
 
 
-def test_a_stack_beside_an_empty_product_is_right_when_it_is_repeated(driver: GemmDriver) -> None:
+@pytest.mark.usefixtures("driver")
+def test_a_stack_beside_an_empty_product_is_right_when_it_is_repeated() -> None:
     """It has as many products of two matrices as the group has results."""
     many, right = uniform(2, 5, 7), uniform(2, 7, 3)
     a, b = tensors([many, uniform(0, 4)]), tensors([right, uniform(4, 4)])

@@ -12,7 +12,10 @@ from gemmlab.core.records import Record
 ERRORS, SCHEMA = "h200/float32-errors.json", "gemmlab.float32-errors/1"
 SPEEDS = "h200/float32.json"
 OURS, CUBLAS = "gemmlab:float32", "cublas"
-WAYS = ("f16x3", "bf16x6", "bf16x9", "float32", "naive", "torch")
+WAYS = {
+    "f16x3": "f16x3", "bf16x6": "bf16x6", "bf16x9": "bf16x9", "float32": "by_tile", "naive": "naive", "torch": "torch"
+}  # fmt: skip
+"""Name of a way in the record -> what computed it, the heading of its column."""
 
 
 def errors(record: Mapping[str, Any]) -> str:
@@ -23,12 +26,13 @@ def errors(record: Mapping[str, Any]) -> str:
         [row["data"], f"{row['k']:,}", *("{:.2f} / {:.3f}".format(*row["errors"][way]) for way in WAYS)]
         for row in record["rows"]
     ]
-    table = markdown_table(["data", "K", *(f"`{way}`" for way in WAYS)], rows, ("data",))
+    table = markdown_table(["data", "K", *(f"`{way}`" for way in WAYS.values())], rows, ("data",))
     when = str(record["environment"].get("time_utc", ""))[:10]
     m, n = record["shape"]
     what = f"Largest error / root mean square over {m} x {n} results, in units of 2⁻²⁴ (abs(A) abs(B))"
     return (
-        f"{table}\n\n{what}. `naive` is one chain of multiply-adds, `torch` cuBLAS in float32. "
+        f'{table}\n\n{what}. `by_tile` is named as the kernel: `precision="float32"` by itself chooses multiply-adds '
+        "for short sums and small products. `naive` is one chain of multiply-adds, `torch` cuBLAS in float32. "
         f"{record['device']}, {when}; `makers/float32_errors.py` makes the record."
     )
 

@@ -38,12 +38,13 @@ PRECISIONS = (FLOAT32, BF16X9, BF16X6, TF32X3, BY_TILE, F16X3, BF16X3, TF32)
 PRODUCTS = {BF16X9: 9, BF16X6: 6, TF32X3: 3, BY_TILE: 3, F16X3: 3}
 """Precision -> the fewest products of parts by which it replaces one product of float32 numbers.
 
-These are the precisions, besides float32, whose errors are no larger than those of a chain of float32 multiply-adds.
+These are the precisions, besides float32, whose errors are comparable to those of a chain of float32 multiply-adds:
+smaller for long sums, larger for some short ones and where all terms are equal, as in products of constant matrices.
 """
 PARTS = tuple(PRODUCTS)
 """The precisions in `PRODUCTS`, the highest first."""
 AS_FLOAT32 = (FLOAT32, *PARTS)
-"""Precisions with errors no larger than float32's: their speeds are compared with peer libraries in float32."""
+"""Precisions with errors comparable to float32's: their speeds are compared with peer libraries in float32."""
 
 
 def comparable_precision(precision: str) -> str:

@@ -18,8 +18,8 @@ REQUESTS: Mapping[str, tuple[str, ...]] = {
     BF16X3: (FLOAT32, BF16X3),
     TF32: (FLOAT32, BY_TILE, TF32),
 }
-"""The precisions that satisfy each request, the highest first. `highest` is JAX's name; `float32` allows errors no
-larger than those of float32's own chain of multiply-adds.
+"""The precisions that satisfy each request, the highest first. `highest` is JAX's name; `float32` allows errors
+comparable to those of float32's own chain of multiply-adds: larger for some short sums and for constant matrices.
 """
 METHODS = (BF16X9, BF16X6, TF32X3, F16X3, BF16X3)
 """Requests that name one way to compute. For one product it is used wherever it runs, even if another is faster."""

@@ -23,7 +23,7 @@ from gemmlab.devices.select import open_device
 SCHEMA = "gemmlab.float32-errors/1"
 METHODS = ("f16x3", "bf16x6", "bf16x9", "float32")
 M, N, K = 768, 640, 4096
-SHORT = (1, 2, 3, 5, 8, 16, 32, 64, 65, 128, 129, 1000, 65536)
+SHORT = (1, 2, 3, 5, 8, 16, 32, 64, 65, 128, 129, 512, 1000, 1280, 1281, 2048, 65536)
 UNIT, LEAST = 2.0**24, 2.0**-140
 """The number of units of error in 1, and the least magnitude for each term by which an error is divided: below it
 float32 has few bits.
@@ -146,8 +146,10 @@ def main(arguments: Sequence[str]) -> int:
     data = Data(torch)
     rows = [{"data": name, "k": K, "errors": errors(torch, left(M, K), right(K, N))}
             for name, (left, right) in data.kinds().items()]  # fmt: skip
-    for name, maker in (("normal", data.normal), ("uniform in 0 .. 1", data.uniform)):
-        rows += [{"data": name, "k": k, "errors": errors(torch, maker(M, k), maker(k, N))} for k in SHORT]
+    random = ("normal", "uniform in 0 .. 1", "uniform x exp(2 normal)", "uniform x exp(6 normal)")
+    for name in random:
+        left, right = data.kinds()[name]
+        rows += [{"data": name, "k": k, "errors": errors(torch, left(M, k), right(k, N))} for k in SHORT]
     record = {"schema": SCHEMA, "environment": describe_environment(), "device": device.describe().name,
               "shape": [M, N], "unit": "2^-24 of |A| |B|, largest and root mean square", "rows": rows}  # fmt: skip
     replace_file(Path(arguments[0]), (json.dumps(record, indent=1) + "\n").encode())

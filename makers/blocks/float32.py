@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from statistics import median
 from typing import Any
 
 from blocks.markdown import machine, markdown_table
@@ -10,6 +11,7 @@ from blocks.records import if_recorded, if_there, medians
 from gemmlab.core.records import Record
 
 ERRORS, SCHEMA = "h200/float32-errors.json", "gemmlab.float32-errors/1"
+LINES, LINES_SCHEMA = "h200/float32-lines.json", "gemmlab.float32-lines/1"
 SPEEDS = "h200/float32.json"
 OURS, CUBLAS = "gemmlab:float32", "cublas"
 WAYS = {
@@ -54,6 +56,21 @@ def speeds(record: Record) -> str:
     )
 
 
+def lines(record: Mapping[str, Any]) -> str:
+    """Return a table with one row for each kind of data: median times by size, and the speed relative to clean data."""
+    times = {size: {name: median(values) for name, values in found.items()} for size, found in record["times_us"].items()}
+    rows = [
+        [name, *(f"{found[name]:,.0f} ({found['clean'] / found[name]:.2f})" for found in times.values())]
+        for name in next(iter(times.values()))
+    ]
+    table = markdown_table(["data", *(f"{size}³" for size in times)], rows, ("data",))
+    when = str(record["environment"].get("time_utc", ""))[:10]
+    return (
+        f"{table}\n\nMedian microseconds of the library call, cold caches (in brackets the speed relative to clean data). "
+        f"{record['device']}, {when}; `makers/float32_lines.py` makes the record."
+    )
+
+
 def in_short(record: Record) -> str:
     """Return one sentence, for README: the speed relative to cuBLAS at square products."""
     squares = {label: found for label, found in medians(record).items() if len(set(label.split("x"))) == 1}
@@ -67,5 +84,5 @@ def in_short(record: Record) -> str:
 
 BLOCKS: Mapping[str, Callable[[], str]] = {
     "float32-errors": if_there(ERRORS, SCHEMA, errors), "float32-speeds": if_recorded(SPEEDS, speeds),
-    "float32-readme": if_recorded(SPEEDS, in_short),
+    "float32-lines": if_there(LINES, LINES_SCHEMA, lines), "float32-readme": if_recorded(SPEEDS, in_short),
 }  # fmt: skip

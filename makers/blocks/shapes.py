@@ -12,14 +12,13 @@ from blocks.markdown import interval, markdown_table
 from blocks.records import RESULTS, load
 from gemmlab.core.records import Record, Result
 from gemmlab.core.stats import Ratio, Timings, combine_ratios, ratio_of_medians
-from gemmlab.ops.catalog import find_op
 from gemmlab.plots.chart import save
 from gemmlab.plots.shape_ratios import ShapeRatio, shape_ratios
 from gemmlab.results.climb_rows import digits
 from gemmlab.timing.suite.shapes import Shape, shipped_suite
 
-RECORDS = ("h200/suite.json", "h200/suite-batches.json")
-"""The records of products and of batches."""
+RECORDS = ("h200/suite.json", "h200/suite-batches.json", "h200/suite-groups.json")
+"""The records of products, of batches and of groups."""
 PICTURE = "h200/suite.svg"
 NOTHING = "*Not measured yet.*"
 OURS, RIVALS, OTHERS = "gemmlab", ("torch", "cupy"), ("cublas", "cublaslt")
@@ -64,18 +63,18 @@ class Row:
 def rows(records: Sequence[Record]) -> list[Row]:
     """Return a row for each shape at which the library call and a rival were timed, in the order of the suite."""
     found = [row for record in records for row in _rows(record)]
-    order = {shape.text: index for index, shape in enumerate(shipped_suite().shapes)}
-    return sorted(found, key=lambda row: order[row.shape.text])
+    order = {shape: index for index, shape in enumerate(shipped_suite().shapes)}
+    return sorted(found, key=lambda row: order[row.shape])
 
 
 def _rows(record: Record) -> list[Row]:
-    op, results = find_op(record.op), dict[str, dict[str, Result]]()
+    results = dict[str, dict[str, Result]]()
     for result in record.results:
         if result.samples:
             results.setdefault(result.label, {})[result.contestant] = result
     made = []
     for shape in shipped_suite().shapes:
-        here = {} if shape.op != record.op else results.get(op.parse_sizes(shape.text)[0].label, {})
+        here = {} if shape.op != record.op else results.get(shape.problem.label, {})
         right = {name: result for name, result in here.items() if result.verified is not False}
         rivals, others = ({name: right[name] for name in names if name in right} for names in (RIVALS, OTHERS))
         if OURS in here and rivals:

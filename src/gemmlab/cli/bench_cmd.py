@@ -53,7 +53,10 @@ def bench(
         ),
     ] = None,
     suite: Annotated[
-        bool, typer.Option(help="Time the fixed suite of shapes; with --op batch its batches of products.")
+        bool,
+        typer.Option(
+            help="Time the fixed suite of shapes; with --op batch its batches of products, with --op group its groups."
+        ),
     ] = False,
     family: Annotated[
         str | None, typer.Option(metavar="NAME", help="With --suite: one family of shapes, as squares or deep.")

@@ -1,7 +1,6 @@
 """C[i] = alpha * op(A[i]) * op(B[i]) + beta * C[i] for the matrices of a batch, which lie at equal distances in memory.
 
-Each operand is one row of memory, from the first matrix to the last, gaps included. The gaps of A and B hold NaN, so
-that results are wrong if a kernel uses them; those of C hold numbers that must not change.
+Each operand is one row of memory, from the first matrix to the last, gaps included (`ops.in_rows`).
 """
 
 from __future__ import annotations
@@ -18,12 +17,11 @@ from gemmlab.ops.batch_problem import OPERANDS, PACKED, BatchProblem
 from gemmlab.ops.batch_records import GROUP, GroupProduct, axes_value, group_value
 from gemmlab.ops.gemm import GemmOp
 from gemmlab.ops.gemm_sizes import Products, parse_products
+from gemmlab.ops.in_rows import Inside, filled, referenced
 from gemmlab.ops.op import GFLOPS, LIMITS, Expected, Float32Array, Op, Operand, only_float32
 
 __all__ = ["BatchOp", "BatchProblem"]
 
-UNTOUCHED = np.float32(-12345.678)
-"""The initial value of every element of C's memory that belongs to no matrix."""
 _ONE = GemmOp()
 
 
@@ -104,15 +102,9 @@ class BatchOp:
     def fill(self, problem: BatchProblem, rng: np.random.Generator) -> dict[str, Float32Array]:
         """Return data of the kind `problem.contents`, and NaN in every operand that must not be read.
 
-        Gaps between matrices and rows hold NaN in a and b, and `UNTOUCHED` in c.
+        Gaps between matrices and rows hold NaN in a and b, and `in_rows.UNTOUCHED` in c.
         """
-        gaps = {"a": np.float32(np.nan), "b": np.float32(np.nan), "c": UNTOUCHED}
-        found = {name: np.full((1, problem.words(name)), gaps[name], np.float32) for name in OPERANDS}
-        for index in range(problem.batch):
-            for name, values in _ONE.fill(problem, rng).items():
-                if values.size:
-                    _matrix(found[name], problem, name, index)[...] = values
-        return found
+        return filled({name: problem.words(name) for name in OPERANDS}, _inside(problem), rng)
 
     def reference(
         self, problem: BatchProblem, inputs: Mapping[str, Float32Array], roundings: int | None = None,
@@ -121,14 +113,7 @@ class BatchOp:
         """Return every product in float64 with its bound, as for one product. Gaps keep their contents, with bound
         0.
         """
-        values = inputs["c"].astype(np.float64)
-        bound = np.zeros_like(values)
-        for index in range(problem.batch if values.size else 0):
-            one = {name: _matrix(inputs[name], problem, name, index) for name in OPERANDS}
-            expected = _ONE.reference(problem, one, roundings, precision)["c"]
-            _matrix(values, problem, "c", index)[...] = expected.values
-            _matrix(bound, problem, "c", index)[...] = expected.bound
-        return {"c": Expected(values, bound)}
+        return referenced(inputs, _inside(problem), roundings, precision)
 
     def cases(self, layouts: Sequence[str], rng: np.random.Generator, scale: str = "quick") -> Iterator[BatchProblem]:  # noqa: ARG002 - all of them are stated
         """Yield batches that cover the whole contract, in each of `layouts`. `scale` is `"quick"` or `"full"`."""
@@ -143,11 +128,8 @@ def _batch(products: Products) -> BatchProblem:
     )  # fmt: skip
 
 
-def _matrix(words: np.ndarray[Any, Any], problem: BatchProblem, name: str, index: int) -> np.ndarray[Any, Any]:
-    """Return a view of matrix number `index` of operand `name` in the row of memory `words`, in its stored shape."""
-    rows, cols, ld = problem.stored(name)
-    if not rows * cols:
-        return np.empty((rows, cols), words.dtype)
-    start, size = index * problem.step(name), words.itemsize
-    inside = words[0, start : start + problem.span(name)]
-    return np.lib.stride_tricks.as_strided(inside, (rows, cols), (ld * size, size))
+def _inside(problem: BatchProblem) -> Iterator[Inside]:
+    """Yield the products of a batch."""
+    steps, one = {name: problem.step(name) for name in OPERANDS}, problem.one
+    for index in range(problem.batch):
+        yield Inside(one, {name: index * step for name, step in steps.items()})

@@ -14,10 +14,11 @@ def all_ops() -> tuple[Op, ...]:
     """Return every operation of gemmlab, for float32 operands. Declared operations are not among them."""
     from gemmlab.ops.batch import BatchOp
     from gemmlab.ops.gemm import GemmOp
+    from gemmlab.ops.group import GroupOp
     from gemmlab.ops.reduce import ReduceOp
     from gemmlab.ops.sums_op import SumsOp
 
-    return GemmOp(), ReduceOp(), BatchOp(), SumsOp()
+    return GemmOp(), ReduceOp(), BatchOp(), SumsOp(), GroupOp()
 
 
 _DECLARED: dict[str, Op] = {}

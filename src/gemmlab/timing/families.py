@@ -135,6 +135,7 @@ FAMILIES: Mapping[str, Family] = MappingProxyType({
 
 
 _BATCHES = "512*32,64*128,16*512x64x512"
+_GROUPS = "61/17/45/9x512x512:nt,12*37/128/512x37/128/512x64:nt,64*128"
 _ALONG_AXES = "4096x4096x1,1x4096x4096,2^20x16x1,1x2^20x16,1x16x2^20,1024x1024x64,64x65536x1"
 _SUMS = "2^10,2^14,2^18,2^22,2^26"
 OF_OPERATION: Mapping[tuple[str, str], Mapping[str, Any]] = MappingProxyType({
@@ -156,6 +157,14 @@ OF_OPERATION: Mapping[tuple[str, str], Mapping[str, Any]] = MappingProxyType({
         "bench_sizes": _BATCHES, "climb_sizes": _BATCHES, "profile_sizes": "64*128",
     },
     ("emulated", "batch"): {"bench_sizes": "4*64", "climb_sizes": "4*64", "profile_sizes": "4*64"},
+    ("cpu", "group"): {
+        "library_call": "", "array_call": "gemmlab.gemm_group", "peers": ("numpy",), "peer_grammar": "numpy",
+        "tuned_peers": (), "bench_sizes": _GROUPS,
+    },
+    ("cuda", "group"): {
+        "array_call": "gemmlab.gemm_group", "peer_grammar": "cublas, torch, cupy", "tf32_peers": (), "quoted": (),
+        "bench_sizes": _GROUPS,
+    },
     ("cuda", "sums"): {
         "array_call": "gemmlab.sum", "peers": ("torch", "cupy"), "peer_grammar": "torch, cupy", "tf32_peers": (),
         "quoted": (), "bench_sizes": _ALONG_AXES, "climb_sizes": "4096x4096x1,1x4096x4096",

@@ -93,7 +93,7 @@ def test_options_reach_the_plan(bench: Any) -> None:
 def test_the_suite_s_shapes_are_the_sizes(bench: Any) -> None:
     bench("--suite", "--peers", "none", "--no-verify")
     assert [problem.label for problem in bench.plans[0].problems] == [
-        shape.products.problem.label for shape in shipped_suite().shapes if shape.op == "gemm"
+        shape.problem.label for shape in shipped_suite().shapes if shape.op == "gemm"
     ]
     bench("--suite", "--family", "layouts", "--peers", "none", "--no-verify")
     assert {problem.label for problem in bench.plans[1].problems} >= {"1024x1024x1024 tt", "300x2000x700"}

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from gemmlab.core.errors import UsageError
-from gemmlab.ops.batch import UNTOUCHED, BatchOp, BatchProblem
+from gemmlab.ops.batch import BatchOp, BatchProblem
 from gemmlab.ops.batch_records import AXES, GROUP, GroupProduct, axes_value, group_value
+from gemmlab.ops.in_rows import UNTOUCHED
 from gemmlab.verify.elementwise import compare
 
 OP = BatchOp()

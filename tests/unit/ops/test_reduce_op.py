@@ -30,7 +30,7 @@ def floats(*values: float) -> Float32Array:
 
 def test_it_is_an_operation_among_others() -> None:
     assert find_op("reduce").name == "reduce"
-    assert [op.name for op in all_ops()] == ["gemm", "reduce", "batch", "sums"]
+    assert [op.name for op in all_ops()] == ["gemm", "reduce", "batch", "sums", "group"]
     assert OP.unit == "GB/s"
     assert OP.flags == {"operator": (0, 1, 2)}
 

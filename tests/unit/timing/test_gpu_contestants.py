@@ -15,6 +15,7 @@ import pytest
 
 import gemmlab
 from gemmlab.core.errors import PeerError
+from gemmlab.ops.catalog import find_op
 from gemmlab.timing.contestants import cublas, cublaslt, gpu_arrays
 from gemmlab.timing.contestants.contestant import Contestant, UnsupportedError, Work
 from gemmlab.timing.contestants.cpu_library import LibraryCall, NumpyCall
@@ -24,8 +25,9 @@ from gemmlab.timing.contestants.gpu_arrays import BareArrays, installed_arrays
 from gemmlab.timing.contestants.gpu_library import CublasCall, CupyCall, GpuCall, Library, LibraryOnGpu, TorchCall
 from gemmlab.timing.contestants.gpu_reductions import FreshResult
 from gemmlab.timing.contestants.places import stored
+from gemmlab.verify.elementwise import compare
 from support.column_major import FakeCublas, FakeCublasLt
-from support.small_products import BATCHES, LAYOUTS, Device, K, M, N, any_device, product, result
+from support.small_products import BATCHES, LAYOUTS, Device, K, M, Memory, N, any_device, product, result
 
 
 @pytest.fixture
@@ -54,7 +56,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         ),
         backends=SimpleNamespace(cuda=SimpleNamespace(matmul=switch)), float32=np.float32, __version__="2",
         version=SimpleNamespace(cuda="13"), as_tensor=lambda buffer, **_where: buffer.values,
-        as_strided=lambda words, shape, strides: strided(words, shape, tuple(4 * s for s in strides)),
+        as_strided=lambda words, shape, strides, first: strided(words[first:], shape, tuple(4 * s for s in strides)),
         mm=of_rank(2, np.matmul), bmm=of_rank(3, np.matmul), matmul=lambda a, b: a @ b, addmm=of_rank(2, added),
         baddbmm=of_rank(3, added), stream=None,
     )  # fmt: skip
@@ -95,6 +97,37 @@ def test_every_library_computes_every_place(
         result(work)[...] = 0
         changed = before != work.flat["c"]
         assert changed.sum() == expected.size, "nothing between rows and matrices is written"
+
+
+@pytest.mark.usefixtures("played")
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_group_is_one_call_or_a_loop(layout: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    op = find_op("group")
+    (problem,) = op.parse_sizes(f"2*5/9/1x7/3/8x4/6/2:{layout}:ld+1")
+    contents = op.fill(problem, np.random.default_rng(1))
+    expected = op.reference(problem, contents)["c"]
+    monkeypatch.setattr(ctypes, "CDLL", lambda _path, **_options: FakeCublas())
+    groups: list[int] = []
+
+    def group(a: Any, b: Any, *, out: Any, trans_a: bool = False, trans_b: bool = False, **_rest: Any) -> None:
+        groups.append(len(a))
+        for x, y, z in zip(a, b, out, strict=True):
+            z[...] = (x.T if trans_a else x) @ (y.T if trans_b else y)
+
+    monkeypatch.setattr(gemmlab, "gemm_group", group, raising=False)
+    monkeypatch.setattr(gpu_arrays, "find_spec", lambda name: name if name == "cupy" else None)
+    libraries: list[Any] = [
+        TorchCall(any_device()), CupyCall(any_device()), CublasCall("libcublas.so", any_device()),
+        LibraryOnGpu(any_device()), LibraryCall(), NumpyCall(),
+    ]  # fmt: skip
+    for library in libraries:
+        flat = {name: values[0].copy() for name, values in contents.items()}
+        work = Work("group", problem.to_json(), op.flops(problem), op.scalars(problem), flat, {}, 1)
+        buffers: Any = {name: Memory(values) for name, values in flat.items()}
+        host = isinstance(library, LibraryCall | NumpyCall)
+        (library.prepare(work).run if host else library.prepare(work, buffers))()
+        assert compare("c", flat["c"][np.newaxis], expected, 6).mismatch is None, library
+    assert groups == [6, 6]
 
 
 @pytest.mark.parametrize("batch", [None, ("", 3)])

@@ -7,8 +7,7 @@ import re
 import pytest
 
 from gemmlab.core.errors import UsageError
-from gemmlab.ops.gemm import GemmOp
-from gemmlab.ops.gemm_sizes import parse_products
+from gemmlab.ops.catalog import find_op
 from gemmlab.timing.suite.shapes import read_suite, shipped_suite
 
 SUITE = shipped_suite()
@@ -26,6 +25,7 @@ family = "one"
 source = "a book"
 shapes = ["64", "2*8x4x2:nt:b0"]
 """
+LIST = GOOD.replace("source =", 'op = "group"\nsource =').replace('"2*8x4x2:nt:b0"', '"2*8/3x4x2:nt"')
 
 
 def test_every_shape_has_a_source_and_a_family_with_a_description() -> None:
@@ -37,15 +37,19 @@ def test_every_shape_has_a_source_and_a_family_with_a_description() -> None:
 
 
 def test_the_suite_holds_what_it_was_asked_for() -> None:
-    assert set(parse_products(ISSUE)) <= {shape.products for shape in SUITE.shapes}
-    assert {shape.products.shared for shape in SUITE.shapes} == {"", "a", "b"}
-    problems = {shape.products.problem for shape in SUITE.shapes if shape.op == "gemm"}
+    problems = {shape.problem for shape in SUITE.shapes if shape.op == "gemm"}
+    assert set(find_op("gemm").parse_sizes(ISSUE)) <= problems
+    batches = [shape.problem for shape in SUITE.shapes if shape.op == "batch"]
+    assert {(batch.stride_a == 0, batch.stride_b == 0) for batch in batches} == {(0, 0), (0, 1), (1, 0)}
     assert {problem.layout for problem in problems} == {"nn", "nt", "tn", "tt"}
     assert {problem.m for problem in problems if problem.layout == "nt"} >= {1, 16, 128, 512, 2048, 8192}
     assert any(problem.lda > problem.k for problem in problems if not problem.trans_a)
-    squares = {shape.products.problem.m for shape in SUITE.of_family("squares")}
+    squares = {shape.problem.m for shape in SUITE.of_family("squares")}
     assert {64 << shift for shift in range(9)} <= squares
-    assert {near for n in (256, 512, 1024, 2048, 4096) for near in (n - 1, n + 1)} <= squares
+    assert {near for shift in range(8) for near in ((64 << shift) - 1, (64 << shift) + 1)} <= squares
+    groups = [shape.problem for shape in SUITE.of_family("groups")]
+    assert {shape.layout for group in groups for shape in group.shapes} == {"nn", "nt", "tn"}
+    assert {len(group.shapes) > 1 for group in groups} == {False, True}
     assert 100 <= len(SUITE.shapes) <= 200
 
 
@@ -53,8 +57,8 @@ def test_the_suite_holds_what_it_was_asked_for() -> None:
 def test_families_are_what_their_descriptions_say(family: str) -> None:
     shapes = SUITE.of_family(family)
     assert shapes
-    assert all((shape.op == "batch") == (family == "batches") for shape in shapes)
-    for problem in (shape.products.problem for shape in shapes):
+    assert {shape.op for shape in shapes} == {{"batches": "batch", "groups": "group"}.get(family, "gemm")}
+    for problem in (shape.problem for shape in shapes if shape.op != "group"):
         m, n, k = problem.m, problem.n, problem.k
         plain = problem == problem.with_layout(problem.layout)
         match family:
@@ -77,10 +81,8 @@ def test_families_are_what_their_descriptions_say(family: str) -> None:
 
 
 def test_the_whole_suite_fits_a_gpu_several_times() -> None:
-    op = GemmOp()
-    counted = [(shape.products.batch, shape.products.problem) for shape in SUITE.shapes]
-    assert sum(batch * op.bytes_moved(problem) for batch, problem in counted) < 20e9
-    assert sum(batch * op.flops(problem) for batch, problem in counted) < 15e12
+    assert sum(find_op(shape.op).bytes_moved(shape.problem) for shape in SUITE.shapes) < 24e9
+    assert sum(find_op(shape.op).flops(shape.problem) for shape in SUITE.shapes) < 20e12
 
 
 def test_a_file_is_read_in_order() -> None:
@@ -89,6 +91,9 @@ def test_a_file_is_read_in_order() -> None:
         ("64", "one", "a book"),
         ("2*8x4x2:nt:b0", "one", "a book"),
     ]
+    assert [s.op for s in suite.shapes] == ["gemm", "batch"]
+    groups = read_suite(LIST).shapes
+    assert [(s.op, s.problem.label) for s in groups] == [("group", "64x64x64"), ("group", "2*8/3x4x2 nt")]
     assert suite.of_family(None) == suite.of_family("one") == suite.shapes
     with pytest.raises(UsageError, match="no family 'two' in the suite; families are one"):
         suite.of_family("two")
@@ -104,6 +109,8 @@ def test_a_file_is_read_in_order() -> None:
         ('source = "a book"', "", "group 1: source is missing"),
         ('source = "a book"', 'source = " "', "group 1: source is empty"),
         ('source = "a book"', 'source = "a book"\nnote = "x"', "group 1: unknown key 'note'"),
+        ('source = "a book"', 'source = "a book"\nop = "sums"', "group 1: op is 'sums'; it is 'group', or left out"),
+        ('source = "a book"', 'source = "a book"\nop = 1', "group 1: op is missing or of the wrong kind"),
         ('"64"', "64", "group 1: 64 is no shape"),
         ('"64"', '"64:zz"', "group 1: size '64:zz': 'zz' is no option"),
         ('"64"', '"64,65"', "'64,65' is 2 sizes"),

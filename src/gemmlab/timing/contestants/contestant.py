@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import repeat
@@ -172,6 +172,16 @@ class Calls:
             before()
             times += self.timer(1, 1)
         return times
+
+
+def in_turn(calls: Sequence[Callable[[], object]]) -> Callable[[], object]:
+    """Return a callable that calls all of `calls`, one after the other."""
+
+    def call() -> None:
+        for each in calls:
+            each()
+
+    return call
 
 
 def call_for(library: str, op: str, calls: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:

@@ -12,8 +12,16 @@ from gemmlab.core.precision import FLOAT32
 from gemmlab.dispatch.precision_rule import request_for
 from gemmlab.timing.arena import Float32Array
 from gemmlab.timing.contestants.cblas import BlasLibrary
-from gemmlab.timing.contestants.contestant import Calls, Prepared, UnsupportedError, Work, address_of, call_for
-from gemmlab.timing.contestants.places import PRODUCTS, stored
+from gemmlab.timing.contestants.contestant import (
+    Calls,
+    Prepared,
+    UnsupportedError,
+    Work,
+    address_of,
+    call_for,
+    in_turn,
+)
+from gemmlab.timing.contestants.places import GROUP, PRODUCTS, products_of, stored
 
 
 class LibraryCall:
@@ -23,7 +31,7 @@ class LibraryCall:
         self._lowest = {} if precision == FLOAT32 else {"precision": request_for(precision)}
 
     def prepare(self, work: Work) -> Prepared:
-        calls = {**dict.fromkeys(PRODUCTS, self._product), "reduce": self._sum}
+        calls = {**dict.fromkeys(PRODUCTS, self._product), "reduce": self._sum, GROUP: self._group}
         return Calls.of(call_for("gemmlab", work.op, calls)(work), work.before)
 
     @staticmethod
@@ -46,6 +54,9 @@ class LibraryCall:
         a, b, c = (host_array(work, name) for name in ("a", "b", "c"))
         return partial(gemm, a, b, threads=work.threads, **self._lowest, **library_options(work, c))
 
+    def _group(self, work: Work) -> Callable[[], object]:
+        return partial(library_group(work, host_array), threads=work.threads, **self._lowest)
+
     def facts(self) -> dict[str, Any]:
         from gemmlab.core.version import __version__
 
@@ -54,10 +65,9 @@ class LibraryCall:
 
 def host_array(work: Work, name: str) -> Float32Array:
     """Return an operand as it is stored: a matrix, or the matrices of a batch with a leading axis (`stored`)."""
-    if work.op == "gemm":
-        return work.matrices[name]
     place = stored(work, name)
-    return np.lib.stride_tricks.as_strided(work.flat[name], place.shape, tuple(4 * step for step in place.strides))
+    words, strides = work.flat[name][place.first :], tuple(4 * step for step in place.strides)
+    return np.lib.stride_tricks.as_strided(words, place.shape, strides)
 
 
 def library_options(work: Work, c: object) -> dict[str, Any]:
@@ -68,11 +78,21 @@ def library_options(work: Work, c: object) -> dict[str, Any]:
     return options | ({"c": c} if work.scalars["beta"] != 0 else {})
 
 
+def library_group(work: Work, array: Callable[[Work, str], Any]) -> Callable[..., object]:
+    """Return a call of `gemmlab.gemm_group` for the products of a group, with the operands that `array` returns."""
+    import gemmlab
+
+    group: Callable[..., object] = gemmlab.gemm_group
+    products = products_of(work)
+    a, b, c = ([array(one, name) for one in products] for name in ("a", "b", "c"))
+    return partial(group, a, b, **library_options(products[0], c))
+
+
 class NumpyCall:
-    """`numpy.matmul(a, b, out=c)`; `numpy.sum(x, out=out)`, `numpy.max` or `numpy.min`."""
+    """`numpy.matmul(a, b, out=c)`, for a group in a loop; `numpy.sum(x, out=out)`, `numpy.max` or `numpy.min`."""
 
     def prepare(self, work: Work) -> Prepared:
-        calls = {**dict.fromkeys(PRODUCTS, self._product), "reduce": self._reduction}
+        calls = {**dict.fromkeys(PRODUCTS, self._product), "reduce": self._reduction, GROUP: self._group}
         return Calls.of(call_for("numpy", work.op, calls)(work), work.before)
 
     @staticmethod
@@ -82,6 +102,9 @@ class NumpyCall:
         a, b, c = (host_array(work, name) for name in ("a", "b", "c"))
         a, b = (x.swapaxes(-1, -2) if work.scalars.get(f"trans_{name}", 0) else x for name, x in (("a", a), ("b", b)))
         return partial(np.matmul, a, b, out=c)
+
+    def _group(self, work: Work) -> Callable[[], object]:
+        return in_turn([self._product(one) for one in products_of(work)])
 
     @staticmethod
     def _reduction(work: Work) -> Callable[[], object]:

@@ -46,7 +46,7 @@ class TorchArrays:
     def array(self, buffer: Buffer, place: Place) -> Any:
         """Return a view of a float32 buffer with the shape and strides of `place`."""
         words = self.torch.as_tensor(buffer, device=self.where).view(self.torch.float32)
-        return self.torch.as_strided(words, place.shape, place.strides)
+        return self.torch.as_strided(words, place.shape, place.strides, place.first)
 
 
 class CupyArrays:
@@ -62,7 +62,8 @@ class CupyArrays:
     def array(self, buffer: Buffer, place: Place) -> Any:
         """Return a view of a float32 buffer with the shape and strides of `place`."""
         words = self.cupy.asarray(buffer).view(self.cupy.float32)
-        return self.cupy.lib.stride_tricks.as_strided(words, place.shape, tuple(4 * step for step in place.strides))
+        strides = tuple(4 * step for step in place.strides)
+        return self.cupy.lib.stride_tricks.as_strided(words[place.first :], place.shape, strides)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +76,10 @@ class BareArray:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        return {"shape": self.place.shape, "strides": tuple(4 * step for step in self.place.strides), "typestr": "<f4",
-                "data": (self.buffer.address, False), "stream": self.stream, "version": 3}  # fmt: skip
+        place = self.place
+        data = (self.buffer.address + 4 * place.first, False)
+        return {"shape": place.shape, "strides": tuple(4 * step for step in place.strides), "typestr": "<f4",
+                "data": data, "stream": self.stream, "version": 3}  # fmt: skip
 
 
 class BareArrays:

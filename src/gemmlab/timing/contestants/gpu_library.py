@@ -16,8 +16,8 @@ from gemmlab.devices.device import Buffer
 from gemmlab.devices.select import open_device
 from gemmlab.dispatch.precision_rule import request_for
 from gemmlab.ops.catalog import find_op
-from gemmlab.timing.contestants.contestant import Contestant, Prepared, UnsupportedError, Work, call_for
-from gemmlab.timing.contestants.cpu_library import library_options
+from gemmlab.timing.contestants.contestant import Contestant, Prepared, UnsupportedError, Work, call_for, in_turn
+from gemmlab.timing.contestants.cpu_library import library_group, library_options
 from gemmlab.timing.contestants.cublas import Cublas, require_int32_extents
 from gemmlab.timing.contestants.cublaslt import CublasLtCall
 from gemmlab.timing.contestants.gpu_arrays import CupyArrays, TorchArrays, installed_arrays, operand
@@ -30,7 +30,7 @@ from gemmlab.timing.contestants.gpu_reductions import (
     torch_reduction,
 )
 from gemmlab.timing.contestants.on_device import Attachment, OnDevice
-from gemmlab.timing.contestants.places import PRODUCTS, stored
+from gemmlab.timing.contestants.places import GROUP, PRODUCTS, products_of, stored
 
 
 class Library(Protocol):
@@ -84,7 +84,7 @@ class GpuCall:
 
 
 class LibraryOnGpu:
-    """`gemmlab.gemm(out=)` or `gemmlab.sum(out=)`, as a user calls it with arrays on the GPU.
+    """`gemmlab.gemm(out=)`, `gemm_group(out=)` or `sum(out=)`, as a user calls it with arrays on the GPU.
 
     Operands that the problem transposes are passed as they are stored, with `trans_a` or `trans_b`.
     """
@@ -96,6 +96,7 @@ class LibraryOnGpu:
     def prepare(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
         calls: Mapping[str, Callable[..., Any]] = {
             **dict.fromkeys(PRODUCTS, self._product), **dict.fromkeys(SUMS, partial(library_reduction, self._arrays)),
+            GROUP: self._group,
         }  # fmt: skip
         call: Callable[[], object] = call_for("gemmlab on a GPU", work.op, calls)(work, buffers)
         return call
@@ -107,6 +108,12 @@ class LibraryOnGpu:
         a, b, c = (self._arrays.array(buffers[name], stored(work, name)) for name in ("a", "b", "c"))
         return partial(gemm, a, b, **library_options(work, c), **self._lowest)
 
+    def _group(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
+        def array(one: Work, name: str) -> Any:
+            return self._arrays.array(buffers[name], stored(one, name))
+
+        return partial(library_group(work, array), **self._lowest)
+
     def facts(self) -> dict[str, Any]:
         from gemmlab.core.version import __version__
 
@@ -114,17 +121,27 @@ class LibraryOnGpu:
         return {"library": "gemmlab", "version": __version__, "core_type": rounding, "arrays": self._arrays.name}
 
 
+def group_in_turn(
+    product: Callable[[Work, Mapping[str, Buffer]], Callable[[], object]], work: Work, buffers: Mapping[str, Buffer]
+) -> Callable[[], object]:
+    """Return a callable that enqueues the products of a group one after the other; `product` prepares each."""
+    return in_turn([product(one, buffers) for one in products_of(work)])
+
+
 class CublasCall:
-    """cuBLAS called directly, with the least overhead possible from Python."""
+    """cuBLAS called directly, with the least overhead possible from Python; for a group in a loop."""
 
     def __init__(self, path: str, device: CudaDevice, *, tf32: bool = False) -> None:
         device.activate()
         self._library = Cublas(path, int(device.stream), tf32=tf32)
 
     def prepare(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
+        if work.op == GROUP:
+            return group_in_turn(self.prepare, work, buffers)
         product = call_for("cuBLAS", work.op, {"gemm": self._library.prepare, "batch": self._library.prepare_batch})
         require_int32_extents(work)
-        call: Callable[[], object] = product(work.scalars, {name: buffer.address for name, buffer in buffers.items()})
+        addresses = {name: buffer.address + 4 * stored(work, name).first for name, buffer in buffers.items()}
+        call: Callable[[], object] = product(work.scalars, addresses)
         return call
 
     def facts(self) -> dict[str, Any]:
@@ -136,7 +153,8 @@ class TorchCall:
 
     A batch is `torch.bmm(out=)` or `torch.baddbmm(out=)`. If all products share a matrix it is `torch.matmul`, which
     computes them as one product; it is called without `out`, whose memory it would replace instead of writing to it.
-    Such a batch is supported only for alpha 1 and beta 0.
+    Such a batch is supported only for alpha 1 and beta 0. A group is `torch.mm(out=)` in a loop: torch has no grouped
+    product of float32.
     """
 
     def __init__(self, device: CudaDevice, *, tf32: bool = False) -> None:
@@ -148,6 +166,7 @@ class TorchCall:
         calls: Mapping[str, Callable[..., Any]] = {
             **dict.fromkeys(PRODUCTS, self._product),
             **dict.fromkeys(SUMS, partial(torch_reduction, self._arrays)),
+            GROUP: partial(group_in_turn, self._product),
         }
         call: Callable[[], object] = call_for("torch", work.op, calls)(work, buffers)
         return call
@@ -171,7 +190,9 @@ class TorchCall:
 
 
 class CupyCall:
-    """`cupy.matmul(out=)`; `cupy.sum`, `max` or `min`, which run CUB for all elements and along adjacent axes."""
+    """`cupy.matmul(out=)`, for a group in a loop; `cupy.sum`, `max` or `min`, which run CUB for all elements and along
+    adjacent axes.
+    """
 
     def __init__(self, device: CudaDevice) -> None:
         self._arrays = CupyArrays(device)
@@ -180,6 +201,7 @@ class CupyCall:
     def prepare(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
         calls: Mapping[str, Callable[..., Any]] = {
             **dict.fromkeys(PRODUCTS, self._product), **dict.fromkeys(SUMS, partial(cupy_reduction, self._arrays)),
+            GROUP: partial(group_in_turn, self._product),
         }  # fmt: skip
         call: Callable[[], object] = call_for("cupy", work.op, calls)(work, buffers)
         return call

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from gemmlab.ops.gemm import GemmOp
+from gemmlab.ops.group_problem import GroupProblem
 from gemmlab.timing.contestants.contestant import Work
 
 PRODUCTS = ("gemm", "batch")
 """The operations that are products of matrices."""
+GROUP = "group"
+"""The operation that is a list of products."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +20,8 @@ class Place:
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
+    first: int = 0
+    """The index of the first element in the operand's memory."""
 
 
 def stored(work: Work, name: str) -> Place:
@@ -28,4 +34,16 @@ def stored(work: Work, name: str) -> Place:
     ld, batch, step = (int(scalars.get(key, 0)) for key in (f"ld{name}", "batch", f"stride_{name}"))
     if "batch" in scalars and (name == "c" or step):
         return Place((batch, rows, cols), (step, ld, 1))
-    return Place((rows, cols), (ld, 1))
+    return Place((rows, cols), (ld, 1), int(scalars.get(f"first_{name}", 0)))
+
+
+def products_of(work: Work) -> list[Work]:
+    """Return the products of a group, each as the work of a single product; their operands lie within the group's."""
+    op = GemmOp()
+    return [
+        replace(
+            work, op=op.name, problem=product.to_json(), flops=op.flops(product),
+            scalars={**op.scalars(product), **{f"first_{name}": index for name, index in first.items()}},
+        )
+        for product, first in GroupProblem.from_json(work.problem).inside
+    ]  # fmt: skip

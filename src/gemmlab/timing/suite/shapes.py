@@ -1,4 +1,4 @@
-"""The suite of shapes (`shapes.toml`): products of every kind, each with its family and its source."""
+"""The suite of shapes (`shapes.toml`): products, batches and groups, each with its family and its source."""
 
 from __future__ import annotations
 
@@ -11,26 +11,25 @@ from typing import Any
 
 from gemmlab.core.errors import UsageError
 from gemmlab.core.words import shown
-from gemmlab.ops.gemm_sizes import Products, parse_products
+from gemmlab.ops.catalog import find_op
+from gemmlab.ops.gemm_sizes import parse_products
 
 NAME = "shapes.toml"
+GROUP = "group"
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One product of the suite, or one batch."""
+    """One product of the suite, one batch, or one group."""
 
     text: str
-    """The product in the size grammar (`ops/gemm_sizes.py`)."""
-    products: Products
+    """The problem in the size grammar of its operation."""
+    op: str
+    """The operation: `"gemm"`, `"batch"` for several products of one shape, `"group"` for those of any shapes."""
+    problem: Any
     family: str
     source: str
     """The publication, model or program that the shape comes from."""
-
-    @property
-    def op(self) -> str:
-        """The operation: `"batch"` for several products, else `"gemm"`."""
-        return "batch" if self.products.batch > 1 else "gemm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +58,9 @@ def shipped_suite() -> Suite:
 def read_suite(text: str, name: str = NAME) -> Suite:
     """Return the suite that a TOML text describes.
 
-    A table `family` maps names to descriptions. Each `[[group]]` has a `family`, a `source` and `shapes`. Raises
-    `UsageError`, which names the file as `name`, for anything missing, unknown, malformed, empty or written twice.
+    A table `family` maps names to descriptions. Each `[[group]]` has a `family`, a `source` and `shapes`; its `op` is
+    `"group"` if each shape is a group of products. Raises `UsageError`, which names the file as `name`, for anything
+    missing, unknown, malformed, empty or written twice.
     """
     try:
         data = tomllib.loads(text)
@@ -71,50 +71,58 @@ def read_suite(text: str, name: str = NAME) -> Suite:
     if wrong := [key for key, value in families.items() if not isinstance(value, str) or not value.strip()]:
         raise UsageError(f"{name}: family {wrong[0]} needs a description")
     shapes = [shape for at, group in enumerate(data["group"], 1) for shape in _group(f"{name}, group {at}", group)]
-    first = dict[Products, str]()
+    first = dict[Any, str]()
     for shape in shapes:
         if shape.family not in families:
             raise UsageError(f"{name}: family {shape.family!r} is not described under [family]")
-        if shape.products in first:
-            raise UsageError(f"{name}: {shape.text!r} is the same product as {first[shape.products]!r}")
-        first[shape.products] = shape.text
+        if shape.problem in first:
+            raise UsageError(f"{name}: {shape.text!r} is the same product as {first[shape.problem]!r}")
+        first[shape.problem] = shape.text
     if empty := [family for family in families if all(shape.family != family for shape in shapes)]:
         raise UsageError(f"{name}: family {empty[0]} has no shapes")
     return Suite(families, tuple(shapes))
 
 
 def _group(where: str, group: Any) -> list[Shape]:
-    _require_keys(where, group, {"family": str, "source": str, "shapes": list})
+    _require_keys(where, group, {"family": str, "source": str, "shapes": list}, {"op": str})
     if not group["source"].strip():
         raise UsageError(f"{where}: source is empty; it must name the origin of the shapes")
+    if group.get("op", GROUP) != GROUP:
+        raise UsageError(f"{where}: op is {group['op']!r}; it is {GROUP!r}, or left out")
     found = []
     for text in group["shapes"]:
-        products = _products(where, text)
-        if not all((products.problem.m, products.problem.n, products.problem.k)):
+        op, problem = _problem(where, text, group.get("op"))
+        if not find_op(op).flops(problem):
             raise UsageError(f"{where}: {text!r} has nothing to compute")
-        found.append(Shape(text, products, group["family"], group["source"]))
+        found.append(Shape(text, op, problem, group["family"], group["source"]))
     if not found:
         raise UsageError(f"{where}: shapes is empty")
     return found
 
 
-def _products(where: str, text: object) -> Products:
+def _problem(where: str, text: object, op: str | None) -> tuple[str, Any]:
+    """Return the operation of a shape and its problem. `op` is `GROUP`; `None` for a product or a batch."""
     if not isinstance(text, str):
         raise UsageError(f'{where}: {shown(text)} is no shape; write it as text, as in "128x4096x4096:nt"')
     try:
-        found = parse_products(text)
+        op = op or ("batch" if any(one.batch > 1 for one in parse_products(text)) else "gemm")
+        found = find_op(op).parse_sizes(text)
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from error
     if len(found) != 1:
         raise UsageError(f"{where}: {text!r} is {len(found)} sizes; write each in separate quotes")
-    return found[0]
+    return op, found[0]
 
 
-def _require_keys(where: str, table: Any, kinds: Mapping[str, type]) -> None:
+def _require_keys(
+    where: str, table: Any, kinds: Mapping[str, type], optional: Mapping[str, type] | None = None
+) -> None:
+    """Raise `UsageError` unless `table` has all keys of `kinds`, and no others but those of `optional`."""
     if not isinstance(table, dict):
         raise UsageError(f"{where}: {shown(table)} is no table")
-    if unknown := sorted(set(table) - set(kinds)):
-        raise UsageError(f"{where}: unknown key {unknown[0]!r}; keys are {', '.join(kinds)}")
-    for key, kind in kinds.items():
-        if not isinstance(table.get(key), kind):
+    every = {**kinds, **(optional or {})}
+    if unknown := sorted(set(table) - set(every)):
+        raise UsageError(f"{where}: unknown key {unknown[0]!r}; keys are {', '.join(every)}")
+    for key, kind in every.items():
+        if not isinstance(table.get(key, None if key in kinds else kind()), kind):
             raise UsageError(f"{where}: {key} is missing or of the wrong kind")

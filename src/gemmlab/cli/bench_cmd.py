@@ -113,6 +113,9 @@ def bench(
         str,
         typer.Option(metavar="|".join(REQUESTS), help="The precision of the library call."),
     ] = HIGHEST,
+    reproducible: Annotated[
+        bool, typer.Option("--reproducible", help="Also time the library call with reproducible=True.")
+    ] = False,
     naive: Annotated[bool, typer.Option(help="Compare with the naive kernel too.")] = True,
     function: KernelFlag = None,
     grid: GridFlag = None,
@@ -159,8 +162,8 @@ def bench(
             processes=processes, seed=seed, timeout_s=timeout, verify=verify, naive=naive,
             budget_s=math.inf if budget is None else seconds_of(budget),
             configs=[parse_config(text.split(",")) for text in config or []], some_configs=configs, suite=suite,
-            shapes_of=family, precision=precision, alpha=alpha, beta=beta, facts=flags, target=target, floor=floor,
-            progress=show,
+            shapes_of=family, precision=precision, reproducible=reproducible, alpha=alpha, beta=beta, facts=flags,
+            target=target, floor=floor, progress=show,
         )  # fmt: skip
     if save is not None:
         save_record(result.record, save)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gemmlab.core.errors import UsageError
 from gemmlab.dispatch.precision_rule import HIGHEST
 from gemmlab.instruments.defaults import rungs_here
+from gemmlab.ops.op import GFLOPS
 
 if TYPE_CHECKING:
     from gemmlab.devices.device import Device
@@ -52,6 +53,8 @@ class BenchRequest:
 
     precision: str = HIGHEST
     """The precision of gemmlab's own call; kernels have their own."""
+    reproducible: bool = False
+    """True if gemmlab's own call is also timed with `reproducible=True`."""
     factors: Mapping[str, float] = field(default_factory=dict)
     """Name -> value of alpha or beta, for every problem; by default alpha is 1 and beta 0."""
     budget_s: float = inf
@@ -61,11 +64,13 @@ class BenchRequest:
         """Return the plan of a timed bench. Raises `UsageError`, and `PeerError` for a peer that is not installed."""
         from gemmlab.kernels.fitting import same_for_all
         from gemmlab.ops.catalog import find_op
+        from gemmlab.ops.gemm import GemmOp
         from gemmlab.timing.baseline import baseline_spec
         from gemmlab.timing.bench_plan import Plan
         from gemmlab.timing.configurations import config_specs
         from gemmlab.timing.families import family_of
-        from gemmlab.timing.peers import parse_contestant, parse_peers
+        from gemmlab.timing.float64_on_gpu import NOTE, product_on_gpu
+        from gemmlab.timing.peers import REPRODUCIBLE, parse_contestant, parse_peers
 
         op, where = find_op(self.op), self.device.device_name
         if op.file is None:
@@ -73,15 +78,21 @@ class BenchRequest:
         family, mode = family_of(where.family, self.op), self.mode or where.modes[0]
         if (self.kernels or not (family.library_call or family.array_call)) and self.precision != HIGHEST:
             raise UsageError("--precision is for the library call; a kernel has its own")
+        if self.reproducible and (self.kernels or op.unit != GFLOPS):
+            raise UsageError("--reproducible is for the library call of products, batches and groups")
         if self.kernels or not (family.library_call or family.array_call):
             ours = config_specs(self._kernels(), where, mode, self.configs, self.some_configs)
         elif self.configs or self.some_configs is not None:
             raise UsageError("--config, --configs: name the kernel that they configure")
         else:
             call = "gemmlab" if self.precision == HIGHEST else f"gemmlab:{self.precision}"
-            ours = [parse_contestant(call, where, mode, self.op)]
+            calls = [call, *([f"{call}{REPRODUCIBLE}"] if self.reproducible else [])]
+            ours = [parse_contestant(name, where, mode, self.op) for name in calls]
         products = self._with_factors(op, op.parse_sizes(self._sizes() or family.bench_sizes))
         problems, notes = same_for_all([one.kernel for one in self.kernels], op, products)
+        if op.name == GemmOp.name and where.family == "cuda" and self.verify:
+            product = product_on_gpu(int(where.which or 0))
+            op, notes = GemmOp(product), [*notes, *([NOTE] if product else [])]
         return Plan(
             op=op, problems=problems, notes=notes,
             contestants=[*ours, *parse_peers(self.peers, where, mode, self.op, {spec.precision for spec in ours})],

@@ -50,6 +50,7 @@ def bench(
     alpha: float | None = None,
     beta: float | None = None,
     precision: str = HIGHEST,
+    reproducible: bool = False,
     rounds: int = 15,
     processes: int = 3,
     seed: int = 0,
@@ -73,7 +74,8 @@ def bench(
     `device` is `"cpu"`, `"cuda[:N]"`, or `"emulated[:sm_XX]"`, on which kernels are counted and nothing is timed; by
     default the CPU, and for GPU kernels a GPU, else the emulator. `mode` is the state of the caches before a call,
     `"warm"` or `"cold"`. `peers` are names of libraries, `"installed"` or `"none"`; `threads` one number or several.
-    `alpha` and `beta` are the factors of the product, `precision` that of the library call on a GPU.
+    `alpha` and `beta` are the factors of the product, `precision` that of the library call on a GPU. With
+    `reproducible` the library call is also timed with `reproducible=True`.
 
     Contestants are processes, started `processes` times, that take `rounds` turns each. One that does not answer for
     `timeout_s` seconds is left out. After `budget_s` seconds of timing no contestant is timed a second time at a size.
@@ -94,7 +96,8 @@ def bench(
         processes=processes, seed=seed, timeout_s=timeout_s, budget_s=budget_s, verify=verify, naive=naive,
         configs=named, some_configs=some,
         suite=bool(suite), shapes_of=suite if isinstance(suite, str) else None,
-        precision=precision, alpha=alpha, beta=beta, facts=stated_facts(facts, names), target=target, floor=floor,
+        precision=precision, reproducible=reproducible, alpha=alpha, beta=beta, facts=stated_facts(facts, names),
+        target=target, floor=floor,
         progress=progress,
     )  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -48,7 +48,12 @@ have errors of some 9 units of 2^-24. Those of a chain of float32 multiply-adds 
 
 
 class GemmOp:
-    """The operation `gemm` (see `gemmlab.ops.op.Op`)."""
+    """The operation `gemm` (see `gemmlab.ops.op.Op`). `product` computes the products of references in place of
+    `float64_product`.
+    """
+
+    def __init__(self, product: Callable[[Float64Array, Float64Array], Float64Array] | None = None) -> None:
+        self._product = product or float64_product
 
     name = "gemm"
     unit = GFLOPS
@@ -178,7 +183,7 @@ class GemmOp:
                 steps = ROUNDINGS if p.beta != 0.0 else 0
                 bound = steps * (UNIT_ROUNDOFF * np.abs(added) + SMALLEST_NORMAL)
                 return {"c": Expected(added, np.where(np.isfinite(added), bound, 0.0))}
-            product, magnitude = float64_product(a, b), float64_product(np.abs(a), np.abs(b))
+            product, magnitude = self._product(a, b), self._product(np.abs(a), np.abs(b))
             values = p.alpha * product + added
             moved = _moved(np.abs(a), np.abs(b), magnitude) if precision == TF32 else 0.0
             magnitude += moved

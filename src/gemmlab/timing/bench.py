@@ -16,9 +16,9 @@ from typing import Any
 from gemmlab.core.clocks import read_clocks, throttled_between
 from gemmlab.core.environment import describe_environment
 from gemmlab.core.errors import PeerError
-from gemmlab.core.precision import FLOAT32
 from gemmlab.core.records import Method, Record, Result, Sample
 from gemmlab.ops.footprint import reference_bytes, require_memory
+from gemmlab.ops.op import Expected
 from gemmlab.timing.arena import Arena
 from gemmlab.timing.baseline import sizes_for_baseline, time_baseline
 from gemmlab.timing.bench_plan import Plan, Progress
@@ -149,11 +149,11 @@ class _Bench:
         plan, problem = self.plan, self.plan.problems[index]
         self._say(f"{problem.label}: verifying")
         contents = arena.fill(index)
-        started = time.perf_counter()
-        expected = {FLOAT32: plan.op.reference(problem, contents)}
-        self.reference_us.setdefault(index, (time.perf_counter() - started) * 1e6)
-        for precision in {spec.precision for spec in plan.contestants} - {FLOAT32}:
+        expected = dict[str, Mapping[str, Expected]]()
+        for precision in dict.fromkeys(spec.precision for spec in plan.contestants):
+            started = time.perf_counter()
             expected[precision] = plan.op.reference(problem, contents, precision=precision)
+            self.reference_us.setdefault(index, (time.perf_counter() - started) * 1e6)
         for spec in plan.contestants:
             if crew.can(spec.name, index):
                 arena.restore(index, contents)

@@ -32,6 +32,8 @@ _WHEELS = {
 }
 _PACKAGES = {"torch": "torch", "cupy": "cupy", "cub": "cuda.compute", "numpy": "numpy"}
 """Peers that are Python packages -> the module to import."""
+REPRODUCIBLE = ":reproducible"
+"""The end of the name of gemmlab's own call with `reproducible=True`."""
 _OUR_ROLES = {"gemmlab": "library call", "kernel": "rung", "probe": "peak"}
 _ROLES = {**_OUR_ROLES, "cublaslt": "quoted"}
 
@@ -70,6 +72,8 @@ class Spec:
     """The precision to which inputs may be rounded. Results are verified for it, and only speeds of one class of
     precisions are compared (`results.summary.Row.precision`).
     """
+    reproducible: bool = False
+    """True for gemmlab's own call with `reproducible=True`."""
     host: str = ""
     """Contestants with the same host share one process; with an empty host a contestant has a separate process."""
 
@@ -92,7 +96,8 @@ PROBE = Spec("probe", "probe")
 
 
 def parse_contestant(text: str, device: DeviceName = CPU, mode: str = "warm", op: str = "gemm") -> Spec:
-    """Return the contestant that `text` names: `gemmlab`, `gemmlab:PRECISION`, `kernel:ID`, or a peer.
+    """Return the contestant that `text` names: `gemmlab`, `gemmlab:PRECISION`, either with `:reproducible` behind it,
+    `kernel:ID`, or a peer.
 
     Raises `UsageError` for a contestant that the device does not have, `PeerError` for one that is not installed.
     """
@@ -100,10 +105,13 @@ def parse_contestant(text: str, device: DeviceName = CPU, mode: str = "warm", op
     family = family_of(device.family, op)
     if head == "kernel" and colon:
         return kernel_spec(named_kernel(tail), device, mode)
-    if text == "gemmlab" and (family.library_call or family.array_call):
-        return Spec(text, "gemmlab", device=device, mode=mode)
-    if head == "gemmlab" and tail in REQUESTS and op == "gemm" and (family.library_call or family.array_call):
-        return Spec(text, "gemmlab", device=device, mode=mode, precision=REQUESTS[tail][-1])
+    if head == "gemmlab" and (family.library_call or family.array_call):
+        request = text.removesuffix(REPRODUCIBLE)
+        same = request != text
+        if request == "gemmlab":
+            return Spec(text, "gemmlab", device=device, mode=mode, reproducible=same)
+        if (tail := request.partition(":")[2]) in REQUESTS and op == "gemm":
+            return Spec(text, "gemmlab", device=device, mode=mode, precision=REQUESTS[tail][-1], reproducible=same)
     if "=" in text and family.host_threads:
         return _custom(text, mode)
     if head in family.tuned_peers and (not colon or _CORE_TYPE.match(tail)):

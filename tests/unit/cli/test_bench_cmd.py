@@ -155,6 +155,8 @@ def test_wrong_results_and_missed_targets_end_with_1(bench: Any) -> None:
         (["--device", "emulated", "naive", "--configs", "2"], 2, "--config, --configs: on emulated:sm_90 nothing"),
         (["--save", "/nonexistent/r.json"], 2, "no folder"),
         (["--suite", "--sizes", "64"], 2, "--suite, --sizes: name one of them"),
+        (["--reproducible", "--op", "reduce"], 2, "--reproducible is for the library call of products"),
+        (["naive_ijk", "--reproducible"], 2, "--reproducible is for the library call of products"),
         (["--family", "squares"], 2, "--family is for --suite"),
         (["--suite", "--family", "round"], 2, "no family 'round' in the suite; families are squares"),
         (["--suite", "--family", "batches"], 2, "no shape of gemm in batches; write --op batch"),

@@ -239,6 +239,8 @@ def test_the_library_call_gets_arrays_as_they_are_stored(
         lower.prepare(work, buffers)()
         assert calls[-1][2]["precision"] == request
         assert lower.facts()["core_type"] == named
+    LibraryOnGpu(any_device(), reproducible=True).prepare(work, buffers)()
+    assert calls[-1][2]["reproducible"] is True
 
 
 def test_arrays_are_those_of_an_installed_package(played: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:

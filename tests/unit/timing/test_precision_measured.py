@@ -126,6 +126,9 @@ def test_the_library_call_is_a_contestant_on_a_gpu_and_on_a_cpu_only() -> None:
     assert (spec.role, spec.device, spec.mode) == ("library call", CUDA, "cold")
     rounds = parse_contestant("gemmlab:tf32", CUDA, "cold")
     assert (rounds.role, rounds.kind, rounds.precision) == ("library call", "gemmlab", TF32)
+    for text, precision in (("gemmlab:reproducible", FLOAT32), ("gemmlab:tf32:reproducible", TF32)):
+        same = parse_contestant(text, CUDA, "cold")
+        assert (same.name, same.role, same.precision, same.reproducible) == (text, "library call", precision, True)
     with pytest.raises(UsageError, match="no contestant 'gemmlab:tf32'"):
         parse_contestant("gemmlab:tf32", CUDA, op="batch")
     assert parse_contestant("gemmlab").device == DeviceName("cpu")

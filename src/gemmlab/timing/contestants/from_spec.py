@@ -16,7 +16,7 @@ def make_contestant(spec: Mapping[str, Any]) -> Contestant:
     """Return the contestant that `spec`, the result of `gemmlab.timing.peers.Spec.to_json`, describes."""
     kind, where = spec["kind"], (spec.get("device", "cpu"), spec.get("mode", "warm"))
     if kind == "gemmlab" and family_of(parse_device(where[0]).family).host_threads:
-        return LibraryCall(spec.get("precision", FLOAT32))
+        return LibraryCall(spec.get("precision", FLOAT32), reproducible=spec.get("reproducible", False))
     if kind == "numpy":
         return NumpyCall()
     if kind in ("kernel", "probe"):
@@ -28,5 +28,6 @@ def make_contestant(spec: Mapping[str, Any]) -> Contestant:
     if kind in ("gemmlab", "cublas", "cublaslt", "torch", "cupy", "cub"):
         from gemmlab.timing.contestants.gpu_library import make_gpu_contestant
 
-        return make_gpu_contestant(kind, spec.get("path"), *where, spec.get("precision", FLOAT32))
+        same = bool(spec.get("reproducible", False))
+        return make_gpu_contestant(kind, spec.get("path"), *where, spec.get("precision", FLOAT32), reproducible=same)
     return BlasCall(spec["path"])

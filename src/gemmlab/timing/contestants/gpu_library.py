@@ -14,10 +14,9 @@ from gemmlab.core.precision import FLOAT32, TF32
 from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.device import Buffer
 from gemmlab.devices.select import open_device
-from gemmlab.dispatch.precision_rule import request_for
 from gemmlab.ops.catalog import find_op
 from gemmlab.timing.contestants.contestant import Contestant, Prepared, UnsupportedError, Work, call_for, in_turn
-from gemmlab.timing.contestants.cpu_library import library_group, library_options
+from gemmlab.timing.contestants.cpu_library import asked_of_library, library_group, library_options
 from gemmlab.timing.contestants.cublas import Cublas, require_int32_extents
 from gemmlab.timing.contestants.cublaslt import CublasLtCall
 from gemmlab.timing.contestants.gpu_arrays import CupyArrays, TorchArrays, installed_arrays, operand
@@ -89,9 +88,9 @@ class LibraryOnGpu:
     Operands that the problem transposes are passed as they are stored, with `trans_a` or `trans_b`.
     """
 
-    def __init__(self, device: CudaDevice, *, precision: str = FLOAT32) -> None:
+    def __init__(self, device: CudaDevice, *, precision: str = FLOAT32, reproducible: bool = False) -> None:
         self._arrays, self._precision = installed_arrays(device), precision
-        self._lowest: Mapping[str, str] = {} if precision == FLOAT32 else {"precision": request_for(precision)}
+        self._asked = asked_of_library(precision, reproducible=reproducible)
 
     def prepare(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
         calls: Mapping[str, Callable[..., Any]] = {
@@ -106,13 +105,13 @@ class LibraryOnGpu:
 
         gemm: Callable[..., object] = gemmlab.gemm
         a, b, c = (self._arrays.array(buffers[name], stored(work, name)) for name in ("a", "b", "c"))
-        return partial(gemm, a, b, **library_options(work, c), **self._lowest)
+        return partial(gemm, a, b, **library_options(work, c), **self._asked)
 
     def _group(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
         def array(one: Work, name: str) -> Any:
             return self._arrays.array(buffers[name], stored(one, name))
 
-        return partial(library_group(work, array), **self._lowest)
+        return partial(library_group(work, array), **self._asked)
 
     def facts(self) -> dict[str, Any]:
         from gemmlab.core.version import __version__
@@ -218,11 +217,14 @@ class CupyCall:
         return {"library": "CuPy", "version": version, "core_type": "float32, no TF32"}
 
 
-def make_gpu_contestant(kind: str, path: str | None, device: str, mode: str, precision: str = FLOAT32) -> Contestant:
+def make_gpu_contestant(
+    kind: str, path: str | None, device: str, mode: str, precision: str = FLOAT32, *, reproducible: bool = False
+) -> Contestant:  # fmt: skip
     """Return a contestant of `kind` `"gemmlab"`, `"torch"`, `"cupy"`, `"cub"`, `"cublas"` or `"cublaslt"`.
 
     The last two are loaded from `path`. `"cublas"` and `"torch"` may round to TF32 if `precision` is that; `"gemmlab"`
-    knows every precision, the others compute in float32. Raises `UnsupportedError` for a device that is no CUDA device.
+    knows every precision and `reproducible`, the others compute in float32. Raises `UnsupportedError` for a device that
+    is no CUDA device.
     """
     where = open_device(device, mode)
     if not isinstance(where, CudaDevice):
@@ -230,7 +232,8 @@ def make_gpu_contestant(kind: str, path: str | None, device: str, mode: str, pre
     if kind == "cublas":
         return GpuCall(kind, where, CublasCall(path or "", where, tf32=precision == TF32))
     packages: Mapping[str, Callable[[CudaDevice], Library]] = {
-        "gemmlab": partial(LibraryOnGpu, precision=precision), "cublaslt": partial(CublasLtCall, path or ""),
+        "gemmlab": partial(LibraryOnGpu, precision=precision, reproducible=reproducible),
+        "cublaslt": partial(CublasLtCall, path or ""),
         "torch": partial(TorchCall, tf32=precision == TF32), "cupy": CupyCall, "cub": CubCall,
     }  # fmt: skip
     return GpuCall(kind, where, packages[kind](where))

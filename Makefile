@@ -25,7 +25,7 @@ RESULTS = benchmarks/results/cpu-$(shell $(BIN)/python -c "from gemmlab.core.har
 
 EMULATED := benchmarks/results/emulated
 
-# What the published figures of a GPU are measured at; a quarter of an hour. The ladder of float32, and that of tensor cores beside it.
+# What the published figures of a GPU are measured at; half an hour. The ladder of float32, and that of tensor cores beside it.
 H200 := benchmarks/results/h200
 RUNGS = $$($(BIN)/gemmlab list --rungs --op gemm --device cuda --precision
 SIMT = $(RUNGS) float32)
@@ -38,6 +38,9 @@ GPU_SUMS := $(SUMS),2^25,2^30
 GPU_AXES := 4096x4096x1,1x4096x4096,2^20x16x1,1x2^20x16,16x2^20x1,1x16x2^20,1024x1024x64,64x65536x1,1x64x65536,1x65536x64
 GPU_AXES := $(GPU_AXES),256x256x1,1x256x256,1000x1000x1,1x1000x1000,2^20x3x1,1x2^20x3,2^20x100x1,1x4095x4095,4095x4095x1
 GPU_AXES := $(GPU_AXES),65536x16x3,128x512x1,32x3136x256,8x2^22x1,1x2^12x1,1x2^14x1,1x2^16x1,1x2^20x1,1x2^24x1,1x2^28x1
+# Views: every second or fourth element of a row, every second column, rows of wider arrays. A transposed array is one of the others.
+GPU_AXES := $(GPU_AXES),4096x4096x1:step2,1x4096x4096:step2,4096x1024x1:step4,1x2^22x1:step2,1024x512x64:step2
+GPU_AXES := $(GPU_AXES),4096x4096x1:ld+4,4096x4095x1:ld+1,1x4096x4095:ld+1,2^18x16x1:ld+16,512x512x60:ld+4
 ON_GPU := --device cuda --processes 1 --no-naive
 # The libraries beside the library call; the last one is only quoted.
 BESIDE := torch,cupy,cublas,cublaslt
@@ -114,8 +117,10 @@ gpu-results: $(STAMP)
 	$(BIN)/gemmlab bench $(PARTS) $(ON_GPU) --sizes 1024,2048,4096,8192 --peers cublas --rounds 5 --save $(H200)/parts.json
 	$(BIN)/gemmlab bench wmma_tf32_pipelined $(ON_GPU) $(foreach s,2 3 4,--config STAGES=$s,MODULO=0 --config STAGES=$s,MODULO=1) \
 		--sizes 2048,4096 --peers none --rounds 7 --save $(H200)/tf32-stages.json
-	$(BIN)/gemmlab bench $(ON_GPU) --suite --peers $(BESIDE) --rounds 7 --save $(H200)/suite.json
+	$(BIN)/gemmlab bench $(ON_GPU) --suite --reproducible --peers $(BESIDE) --rounds 7 --save $(H200)/suite.json
 	$(BIN)/gemmlab bench --op batch $(ON_GPU) --suite --peers $(BESIDE) --rounds 7 --save $(H200)/suite-batches.json
+	$(BIN)/gemmlab bench --op group $(ON_GPU) --suite --peers torch,cupy,cublas --rounds 7 --save $(H200)/suite-groups.json
+	$(BIN)/gemmlab bench $(ON_GPU) --suite --precision tf32 --peers torch:tf32,cublas:tf32 --rounds 7 --save $(H200)/suite-tf32.json
 	$(BIN)/gemmlab bench --op reduce $(ON_GPU) --sizes $(GPU_SUMS) --peers torch,cupy --rounds 7 --save $(H200)/reduce.json
 	$(BIN)/gemmlab bench --op sums $(ON_GPU) --sizes $(GPU_AXES) --peers torch,cupy --rounds 7 --save $(H200)/reduce-axes.json
 	$(BIN)/gemmlab bench $(SIMT) $(ON_GPU) --configs 8 --sizes 512,1024,2048,4096 --peers cublas --rounds 3 \
@@ -123,6 +128,7 @@ gpu-results: $(STAMP)
 	$(BIN)/gemmlab bench block_swizzle $(ON_GPU) --config ORDER=0 --config ORDER=1,GROUP=8 --config ORDER=2,GROUP=4 \
 		--config ORDER=2,GROUP=8 --config ORDER=2,GROUP=16 --sizes 4096,8192 --peers cublas --rounds 3 \
 		--save $(H200)/configs-swizzle.json
+	$(BIN)/python makers/gpu_overhead.py $(H200)/overhead.json
 	$(BIN)/python makers/time_claims.py --again
 	$(BIN)/python makers/block_to_sm.py
 	$(BIN)/python makers/compiler_options.py

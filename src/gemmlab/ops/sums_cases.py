@@ -48,7 +48,8 @@ def contract_cases(rng: np.random.Generator, scale: str) -> Iterator[SumsProblem
         yield middle_axis(outer, length, inner)
     for _ in range(30 if full else 15):
         outer, length, inner = (int(2 ** rng.uniform(0, 6)) for _ in range(3))
-        yield middle_axis(outer, length, inner, "rising", inner + int(rng.integers(3)))
+        more = int(rng.integers(3))
+        yield middle_axis(outer, length, inner, "rising", *((1 + more, 0) if inner == 1 else (1, more)))
     for index, (free, terms) in enumerate(_STRIDED):
         others = (CONTENTS[index % len(CONTENTS)], CONTENTS[(index + 3) % len(CONTENTS)])
         for contents in CONTENTS if full else dict.fromkeys(("rising", *others)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -23,14 +24,15 @@ _FEWEST_ROUNDINGS = 64
 """
 _FLOAT64_ROUNDOFF = 2.0**-53
 _Kind = TypeVar("_Kind", np.float32, np.float64)
+_OPTION = re.compile(r"(?:step([1-9][0-9]{0,8})|ld\+([0-9]{1,9}))\Z")
 _FIELDS = ("free", "terms", "contents")
 
 
 class SumsOp:
     """The operation `sums` (see `gemmlab.ops.op.Op`).
 
-    Sizes are `OUTERxLENGTHxINNER`: an array without gaps, summed along its middle axis. `4096x4096x1` sums rows,
-    `1x4096x4096` columns.
+    Sizes are `OUTERxLENGTHxINNER`: an array that is summed along its middle axis. `4096x4096x1` sums rows,
+    `1x4096x4096` columns. After colons, `step2` takes every second element, and `ld+4` leaves 4 elements between rows.
     """
 
     name = "sums"
@@ -48,8 +50,8 @@ class SumsOp:
         return only_float32(self, types)
 
     def parse_sizes(self, text: str) -> list[SumsProblem]:
-        """Return sums along the middle axis of arrays with these three extents, without gaps."""
-        return [middle_axis(outer, length, inner) for outer, length, inner in parse_sizes(text, 3)]
+        """Return sums along the middle axis of arrays with these three extents and options (`SumsOp`)."""
+        return list(dict.fromkeys(one for part in text.split(",") for one in _sizes(part.strip())))
 
     def problem_from_json(self, data: Mapping[str, Any]) -> SumsProblem:
         """Return the problem of JSON values from `SumsProblem.to_json`.
@@ -170,6 +172,19 @@ class SumsOp:
         `scale` is `"quick"` or `"full"`; `layouts` is ignored.
         """
         return contract_cases(rng, scale)
+
+
+def _sizes(part: str) -> list[SumsProblem]:
+    pieces = [piece.strip() for piece in part.split(":")]
+    first = next((at for at, piece in enumerate(pieces) if at and piece[:1].isalpha()), len(pieces))
+    strides = {"step": 1, "gap": 0}
+    for piece in pieces[first:]:
+        option = _OPTION.match(piece)
+        if option is None:
+            raise UsageError(f"size {part!r}: {piece!r} is no option; options are step2 and ld+4, of any numbers")
+        strides |= {"step": int(option[1])} if option[1] else {"gap": int(option[2])}
+    shapes = parse_sizes(":".join(pieces[:first]), 3)
+    return [middle_axis(outer, length, inner, **strides) for outer, length, inner in shapes]
 
 
 def _view(x: Float32Array, problem: SumsProblem) -> Float32Array:

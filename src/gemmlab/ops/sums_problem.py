@@ -72,14 +72,20 @@ class SumsProblem:
 
     @property
     def label(self) -> str:
-        """`OUTERxLENGTHxINNER` for an array without gaps that is summed along its middle axis; else all axes.
+        """`OUTERxLENGTHxINNER` for an array that is summed along its middle axis, with ` step2` and ` ld+4` for the
+        `step` and `gap` of `middle_axis`; else all axes.
 
         The kind of contents follows if it is not the default.
         """
+        axes = sorted((step, extent) for extent, step in (*((n, s) for n, s, _ in self.free), *self.terms))
+        step = max(1, axes[0][0]) if axes else 1
+        gap = max(0, axes[1][0] - step * axes[0][1]) if len(axes) > 1 else 0
         for outer, inner in ((1, 1), *((n, 1) for n, *_ in self.free), *((1, n) for n, *_ in self.free),
                              *((o, n) for n, *_ in self.free for o, *_ in self.free)):  # fmt: skip
-            if middle_axis(outer, self.length, inner, self.contents) == self:
-                return " ".join([f"{outer}x{self.length}x{inner}", *([self.contents] * (self.contents != CONTENTS[0]))])
+            if middle_axis(outer, self.length, inner, self.contents, step, gap) == self:
+                strides = ([f"step{step}"] if step > 1 else []) + ([f"ld+{gap}"] if gap else [])
+                contents = [self.contents] * (self.contents != CONTENTS[0])
+                return " ".join([f"{outer}x{self.length}x{inner}", *strides, *contents])
         free, terms = (" ".join(":".join(map(str, axis)) for axis in axes) for axes in (self.free, self.terms))
         return f"terms {terms or 'none'}, results {free or 'one'}, {self.contents}"
 
@@ -88,14 +94,18 @@ class SumsProblem:
         return {"free": [*map(list, self.free)], "terms": [*map(list, self.terms)], "contents": self.contents}
 
 
-def middle_axis(outer: int, length: int, inner: int, contents: str = CONTENTS[0], ld: int = 0) -> SumsProblem:
+def middle_axis(
+    outer: int, length: int, inner: int, contents: str = CONTENTS[0], step: int = 1, gap: int = 0
+) -> SumsProblem:  # fmt: skip
     """Return the sums of `x[outer][length][inner]` along its middle axis.
 
-    Terms are `ld` elements apart, by default `inner`: without gaps.
+    Adjacent elements are `step` apart in memory. `gap` elements lie behind each run of `inner` elements, or of `length`
+    if `inner` is 1.
     """
-    ld = ld or inner
-    free = [(inner, 1, 1), (outer, length * ld, inner)]
-    return SumsProblem(tuple(axis for axis in free if axis[0] != 1), ((length, ld),) * (length != 1), contents)
+    term = inner * step + gap if inner != 1 else step
+    row = length * term + (gap if inner == 1 else 0)
+    free = [(inner, step, 1), (outer, row, inner)]
+    return SumsProblem(tuple(axis for axis in free if axis[0] != 1), ((length, term),) * (length != 1), contents)
 
 
 def _span(axes: Sequence[tuple[int, int]]) -> int:

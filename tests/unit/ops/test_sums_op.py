@@ -29,6 +29,23 @@ def test_sizes_are_an_array_s_extents_around_the_axis_that_is_summed_along() -> 
     assert OP.dot_length(middle) == 5
 
 
+def test_sizes_state_steps_and_gaps() -> None:
+    rows, columns, middle, gaps = found = OP.parse_sizes(
+        "64x1000x1:step2,1x1000x64:step3:ld+5,7x5x3:ld+2,64x1000x1:ld+4"
+    )
+    assert rows == SumsProblem(((64, 2000, 1),), ((1000, 2),))
+    assert columns == SumsProblem(((64, 3, 1),), ((1000, 197),))
+    assert middle == SumsProblem(((3, 1, 1), (7, 25, 3)), ((5, 5),))
+    assert gaps == SumsProblem(((64, 1004, 1),), ((1000, 1),))
+    labels = ["64x1000x1 step2", "1x1000x64 step3 ld+5", "7x5x3 ld+2", "64x1000x1 ld+4"]
+    assert [problem.label for problem in found] == labels
+    # A step moves whole sectors of memory, but only the elements that are read count.
+    assert OP.bytes_moved(rows) == 4 * (64_000 + 64)
+    for text in ("4x4x4:step0", "4x4x4:nt", "4x4x4:ld4"):
+        with pytest.raises(UsageError, match="is no option; options are step2 and ld"):
+            OP.parse_sizes(text)
+
+
 def test_elements_that_a_broadcast_repeats_are_moved_once() -> None:
     problem = SumsProblem(((5, 0, 1),), ((90, 1), (4, 0)))
     assert OP.bytes_moved(problem) == 4 * (90 + 5)

@@ -89,11 +89,14 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
 def record_so_far(options: argparse.Namespace, device: Device) -> dict[str, Any]:
     """Return the record in the file, or one without products if there is no file.
 
-    Raises `UsageError` for a file of other options, of another device, or of another table of choices.
+    Raises `UsageError` for a file of other options, of another device, or of another table of choices, whose estimates
+    may be corrected by other trees.
     """
+    table = shipped_table()
     facts = {
         "schema": SCHEMA, "seed": options.seed, "precision": options.precision, "device": device.describe().name,
-        "table": shipped_table().taken, "products": options.shapes, "largest": options.largest,
+        "table": table.taken, "correction": None if table.correction is None else table.correction.facts["origin"],
+        "products": options.shapes, "largest": options.largest,
         "rounds": options.rounds, "timed_again": options.again,
     }  # fmt: skip
     if not options.file.exists():

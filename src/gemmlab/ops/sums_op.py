@@ -177,14 +177,14 @@ class SumsOp:
 def _sizes(part: str) -> list[SumsProblem]:
     pieces = [piece.strip() for piece in part.split(":")]
     first = next((at for at, piece in enumerate(pieces) if at and piece[:1].isalpha()), len(pieces))
-    strides = {"step": 1, "gap": 0}
+    step, gap = 1, 0
     for piece in pieces[first:]:
         option = _OPTION.match(piece)
         if option is None:
             raise UsageError(f"size {part!r}: {piece!r} is no option; options are step2 and ld+4, of any numbers")
-        strides |= {"step": int(option[1])} if option[1] else {"gap": int(option[2])}
+        step, gap = (int(option[1]), gap) if option[1] else (step, int(option[2]))
     shapes = parse_sizes(":".join(pieces[:first]), 3)
-    return [middle_axis(outer, length, inner, **strides) for outer, length, inner in shapes]
+    return [middle_axis(outer, length, inner, step=step, gap=gap) for outer, length, inner in shapes]
 
 
 def _view(x: Float32Array, problem: SumsProblem) -> Float32Array:

@@ -189,6 +189,12 @@ def test_a_regret_is_recorded_and_goes_on(
     assert path.read_text() == before
     assert regret.main(["6", *asked[1:]]) == 2
     assert "seed is 5, not 6" in capsys.readouterr().err
+    assert full.correction is not None
+    other = replace(full.correction, facts={**full.correction.facts, "origin": "ffff"})
+    monkeypatch.setattr(regret, "shipped_table", lambda: replace(full, entries=(entry,), correction=other))
+    assert regret.main(asked) == 2
+    assert f"correction is {full.correction.facts['origin']!r}, not 'ffff'" in capsys.readouterr().err
+    assert path.read_text() == before
 
 
 @pytest.mark.in_turns(20)

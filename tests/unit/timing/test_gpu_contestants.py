@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -257,6 +258,8 @@ def test_a_bare_array_names_its_memory_and_our_stream() -> None:
     assert interface["shape"] == (3, M, K)
     assert interface["strides"] == (4 * work.scalars["stride_a"], 4 * work.scalars["lda"], 4)
     assert (interface["stream"], interface["data"]) == (9, (buffers["a"].address, False))
+    later = BareArrays(any_device()).array(buffers["a"], replace(place, first=3)).__cuda_array_interface__
+    assert later["data"] == (buffers["a"].address + 12, False)
 
 
 def test_the_library_call_on_a_gpu_is_a_contestant_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,9 +21,16 @@ def least_us(result: Result) -> float:
     """Return the time of reading as many bytes as a product reads and writes, or a launch and its multiply-adds at
     `TFLOPS`, whichever is longer, in microseconds. Raises `FileNotFoundError` without the record of the probe.
     """
-    sizes, times = _probed()
-    reading = float(np.interp(result.bytes, sizes, times))
-    return max(reading, times[0] + result.flops / TFLOPS / 1e6)
+    launch = _probed()[1][0]
+    return max(reading_us(result.bytes), launch + result.flops / TFLOPS / 1e6)
+
+
+def reading_us(nbytes: int) -> float:
+    """Return the time in which the probe reads `nbytes` bytes with cold caches, in microseconds.
+
+    Raises `FileNotFoundError` without its record.
+    """
+    return float(np.interp(nbytes, *_probed()))
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean, median
@@ -20,6 +21,7 @@ from gemmlab.timing.suite.shapes import Shape, shipped_suite
 RECORDS = ("h200/suite.json", "h200/suite-batches.json", "h200/suite-groups.json")
 """The records of products, of batches and of groups."""
 PICTURE = "h200/suite.svg"
+_KINDS = {"gemm": "Products", "batch": "Batches", "group": "Groups"}
 NOTHING = "*Not measured yet.*"
 OURS, RIVALS, OTHERS = "gemmlab", ("torch", "cupy"), ("cublas", "cublaslt")
 """The library call, the packages whose faster one it is compared with, and further contestants of the tables."""
@@ -30,6 +32,7 @@ _AT_MOST = (
     "*At most*: the mean of a library call that takes no longer than it must. That is as long as `reduce_peak` takes "
     f"to read as many bytes, or as a launch and the multiply-adds at {TFLOPS:g} TFLOP/s, whichever is longer."
 )
+_WORST = "*Worst*: the least ratio, rounded down."
 _CAPTION = "Speed of gemmlab.gemm relative to the faster of torch and CuPy, by shape"
 
 
@@ -42,6 +45,8 @@ class Row:
     rivals: Mapping[str, Result]
     """Those of torch and CuPy that were timed and not found wrong."""
     others: Mapping[str, Result]
+    date: str
+    """The day of the record."""
 
     @property
     def fastest(self) -> str:
@@ -68,22 +73,32 @@ def rows(records: Sequence[Record]) -> list[Row]:
 
 
 def _rows(record: Record) -> list[Row]:
-    results = dict[str, dict[str, Result]]()
-    for result in record.results:
-        if result.samples:
-            results.setdefault(result.label, {})[result.contestant] = result
     made = []
-    for shape in shipped_suite().shapes:
-        here = {} if shape.op != record.op else results.get(shape.problem.label, {})
+    for shape, here in by_shape(record).items():
         right = {name: result for name, result in here.items() if result.verified is not False}
         rivals, others = ({name: right[name] for name in names if name in right} for names in (RIVALS, OTHERS))
         if OURS in here and rivals:
-            made.append(Row(shape, here[OURS], rivals, others))
+            made.append(Row(shape, here[OURS], rivals, others, date(record)))
     return made
+
+
+def by_shape(record: Record) -> dict[Shape, dict[str, Result]]:
+    """Return the results that have samples, by the suite's shape and by contestant, in the order of the suite."""
+    found = dict[str, dict[str, Result]]()
+    for result in record.results:
+        if result.samples:
+            found.setdefault(result.label, {})[result.contestant] = result
+    shapes = [shape for shape in shipped_suite().shapes if shape.op == record.op]
+    return {shape: found[shape.problem.label] for shape in shapes if shape.problem.label in found}
 
 
 def timings(result: Result) -> Timings:
     return {(sample.process, sample.round): sample.time_us for sample in result.samples}
+
+
+def rounded_down(ratio: float) -> str:
+    """Return a ratio with three decimals, rounded down: 0.9497 is not 0.95."""
+    return f"{math.floor(ratio * 1000) / 1000:.3f}"
 
 
 def family_table(found: Sequence[Row]) -> str:
@@ -98,15 +113,25 @@ def family_table(found: Sequence[Row]) -> str:
         beside = [row.ratio(row.others["cublaslt"]) for row in mine if "cublaslt" in row.others]
         bounds.append(geometric_mean(row.bound for row in mine))
         lines.append([
-            family, str(len(mine)), interval(means[-1]), f"{bounds[-1]:.2f}", f"{worst.ratio().value:.2f}",
+            family, str(len(mine)), interval(means[-1]), f"{bounds[-1]:.2f}", rounded_down(worst.ratio().value),
             f"`{worst.shape.text}`",
             f"{combine_ratios(beside).value:.2f}" if beside else "",
+            ", ".join(sorted({row.date for row in mine})),
         ])  # fmt: skip
     mean, bound = geometric_mean(ratio.value for ratio in means), geometric_mean(bounds)
-    lines.append(["all, families weighted equally", str(len(found)), f"{mean:.3f}", f"{bound:.2f}", "", "", ""])
-    heading = ["family", "shapes", "geometric mean (95 %)", "at most", "worst", "at", "x best of cublasLt's 16"]
-    table = markdown_table(heading, lines, ("at",))
-    said = f"{_AT_MOST} {_SUGGESTED}" if any(line[-1] for line in lines) else _AT_MOST
+    lines.append(["all, families weighted equally", str(len(found)), f"{mean:.3f}", f"{bound:.2f}", "", "", "", ""])
+    heading = [
+        "family",
+        "shapes",
+        "geometric mean (95 %)",
+        "at most",
+        "worst",
+        "at",
+        "x best of cublasLt's 16",
+        "measured",
+    ]
+    table = markdown_table(heading, lines, ("at", "measured"))
+    said = f"{_WORST} {_AT_MOST} {_SUGGESTED}" if any(line[-2] for line in lines) else f"{_WORST} {_AT_MOST}"
     return f"{table}\n\n{said}"
 
 
@@ -131,6 +156,20 @@ def shape_table(found: Sequence[Row], family: str) -> str:
     ]
     table = markdown_table(heading, lines, ("which is",))
     return f"<details>\n<summary>{family}: {shipped_suite().families[family]}</summary>\n\n{table}\n\n</details>"
+
+
+def date(record: Record) -> str:
+    return str(record.environment.get("time_utc", ""))[:10]
+
+
+def provenances(records: Sequence[Record]) -> str:
+    """Return sentences on where, when and how each record was made, and whether its results were verified."""
+    sentences = []
+    for record in records:
+        ours = [result for result in record.results if result.contestant == OURS]
+        unverified = " Results were not verified in this run." if any(one.verified is None for one in ours) else ""
+        sentences.append(f"{_KINDS[record.op]}: {measured(record)}{unverified}")
+    return " ".join(sentences)
 
 
 def _records() -> list[Record]:
@@ -158,7 +197,7 @@ def readme_block(records: Sequence[Record]) -> str:
         "[the suite](docs/measuring.md#the-suite-of-shapes); [every shape](docs/library.md#speed-on-a-gpu)."
     )
     picture = f"![{_CAPTION}](benchmarks/results/{PICTURE})"
-    return f"{picture}\n\n{family_table(found)}\n\n{said} {measured(records[0])}"
+    return f"{picture}\n\n{family_table(found)}\n\n{said} {provenances(records)}"
 
 
 def library_block(records: Sequence[Record]) -> str:
@@ -171,7 +210,7 @@ def library_block(records: Sequence[Record]) -> str:
         f"![{_CAPTION}](../benchmarks/results/{PICTURE})",
         family_table(found),
         *(shape_table(found, family) for family in families),
-        f"{measured(records[0])} {_libraries(records)}; all in float32 without TF32.",
+        f"{provenances(records)} {_libraries(records)}; all in float32 without TF32.",
     ])  # fmt: skip
 
 

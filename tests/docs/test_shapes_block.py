@@ -8,28 +8,30 @@ from pathlib import Path
 import pytest
 
 import build_tables
-from blocks import gpu_floor, shapes
+from blocks import gpu_floor, shapes, suite_costs
 from blocks.records import ROOT
 from gemmlab.core.records import Method, Record, Result, Sample
-from gemmlab.ops.gemm import GemmOp
+from gemmlab.ops.catalog import find_op
 from gemmlab.plots.chart import save
 from gemmlab.plots.shape_ratios import ShapeRatio, shape_ratios
 
-OP = GemmOp()
-PAGES = {"shapes-readme": "README.md", "shapes": "docs/library.md"}
+BLOCKS = ("shapes", "shapes-strips", "shapes-reproducible", "shapes-tf32")
+PAGES = {"shapes-readme": "README.md", **dict.fromkeys(BLOCKS, "docs/library.md")}
 
 
-def timed(name: str, size: str, us: float, *, verified: bool = True) -> Result:
-    (problem,) = OP.parse_sizes(size)
+def timed(name: str, size: str, us: float, *, op: str = "gemm", verified: bool | None = True) -> Result:
+    what = find_op(op)
+    (problem,) = what.parse_sizes(size)
     samples = tuple(Sample(0, round_, us * (1 + round_ / 100), 9, 1, ()) for round_ in range(3))
     facts = {"role": "peer", "library": name.title(), "version": "1"}
-    return Result(name, problem.to_json(), problem.label, OP.flops(problem), 1, facts, samples, verified)
+    flops, nbytes = what.flops(problem), what.bytes_moved(problem)
+    return Result(name, problem.to_json(), problem.label, flops, 1, facts, samples, verified, bytes=nbytes)
 
 
-def record(*results: Result) -> Record:
+def record(*results: Result, op: str = "gemm", day: str = "2026-11-22") -> Record:
     method = Method(7, 1, 7000.0, 3000.0, 0.0, 16, interleaved=True, seed=0, mode="cold")
     device = {"id": "cuda:0", "name": "A GPU", "facts": {"driver": "580"}}
-    return Record("bench", "gemm", {"time_utc": "2026-11-22T", "gemmlab": "1"}, device, method, results)
+    return Record("bench", op, {"time_utc": f"{day}T", "gemmlab": "1"}, device, method, results)
 
 
 RECORD = record(
@@ -52,11 +54,69 @@ def test_families_count_equally_and_name_their_worst(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(shapes, "least_us", lambda _: 5.0)
     said = shapes.family_table(shapes.rows([RECORD]))
     squares, layouts, all_of_them, _, note = said.splitlines()[2:]
-    assert squares == "| squares | 2 | 1.162 (1.162-1.162) | 2.35 | 0.90 | `128` | 1.00 |"
-    assert layouts == "| layouts | 1 | 4.000 (4.000-4.000) | 40.40 | 4.00 | `1024:nt` |  |"
+    assert squares == "| squares | 2 | 1.162 (1.162-1.162) | 2.35 | 0.900 | `128` | 1.00 | 2026-11-22 |"
+    assert layouts == "| layouts | 1 | 4.000 (4.000-4.000) | 40.40 | 4.000 | `1024:nt` |  | 2026-11-22 |"
     assert "16 algorithms" in note
     # The mean of 1.162 and 4, not that of three shapes.
-    assert all_of_them == "| all, families weighted equally | 3 | 2.156 | 9.74 |  |  |  |"
+    assert all_of_them == "| all, families weighted equally | 3 | 2.156 | 9.74 |  |  |  |  |"
+
+
+def test_each_record_has_its_day_and_says_if_results_were_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shapes, "least_us", lambda _: 5.0)
+    pointers = record(
+        timed("gemmlab", "64*128", 10.0, op="group", verified=None), timed("torch", "64*128", 9.4972, op="group"),
+        op="group", day="2026-11-30",
+    )  # fmt: skip
+    batch = record(timed("gemmlab", "64*128", 1.0, op="batch"), timed("torch", "64*128", 2.0, op="batch"), op="batch")
+    found = shapes.rows([pointers, batch])
+    assert [(row.shape.family, row.date) for row in found] == [("batches", "2026-11-22"), ("groups", "2026-11-30")]
+    batches, groups, *_ = shapes.family_table(found).splitlines()[2:]
+    assert batches.endswith("| 2.000 | `64*128` |  | 2026-11-22 |")
+    # 0.9497 is less than 0.95.
+    assert groups.endswith("| 0.949 | `64*128` |  | 2026-11-30 |")
+    said = shapes.library_block([batch, pointers])
+    assert (
+        "Batches: Measured on A GPU, driver 580, 2026-11-22, gemmlab 1, cold caches, 1 process of 7 rounds. Gro" in said
+    )
+    assert "2026-11-30, gemmlab 1, cold caches, 1 process of 7 rounds. Results were not verified in this run." in said
+
+
+def test_strips_are_compared_with_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suite_costs, "reading_us", lambda nbytes: nbytes / 4e6)
+    nbytes = 4 * (4096 * 4096 + 2 * 16 * 4096)
+    flops = 2 * 64 * 4096 * 4096
+    said = suite_costs.strips(record(
+        timed("gemmlab", "16x4096x4096", nbytes / 4e6 / 0.9), timed("gemmlab", "4096x64x4096", flops / 58e6),
+        timed("gemmlab", "1024", 9.0), timed("torch", "1x4096x4096", 9.0),
+    ))  # fmt: skip
+    assert "1 of 2 reach their aim" in said
+    assert "| **89.1%** | 90% |" in said
+    assert "| 99.0% | 85% |" in said
+    assert "1024`" not in said
+    assert suite_costs.strips(record()) == ""
+
+
+def test_the_cost_of_reproducible_is_a_ratio_of_times() -> None:
+    said = suite_costs.reproducible(record(
+        timed("gemmlab", "64", 10.0), timed("gemmlab:reproducible", "64", 12.5),
+        timed("gemmlab", "1x1x1048576", 1.0), timed("gemmlab:reproducible", "1x1x1048576", 80.0),
+        timed("gemmlab", "128", 1.0),
+    ))  # fmt: skip
+    assert "| squares | 1 | 1.250 (1.250-1.250) | 1.25 | 1.25 | `64` |" in said
+    assert "| all shapes | 2 | 10.000 (10.000-10.000) | 40.62 | 80.00 | `1x1x1048576` |" in said
+    assert suite_costs.reproducible(RECORD) == ""
+
+
+def test_tf32_is_beside_the_faster_library_with_tf32() -> None:
+    said = suite_costs.rounded(record(
+        timed("gemmlab:tf32", "64", 10.0), timed("torch:tf32", "64", 20.0), timed("cublas:tf32", "64", 15.0),
+        timed("gemmlab:tf32", "1024:nt", 10.0, verified=False), timed("torch:tf32", "1024:nt", 9.0),
+        timed("cublas:tf32", "1024:nt", 5.0, verified=False),
+    ))  # fmt: skip
+    assert "| squares | 1 | 1.500 (1.500-1.500) | 1.500 | `64` | cublas:tf32 |" in said
+    assert "| layouts | 1 | 0.900 (0.900-0.900) | 0.900 | `1024:nt` | torch:tf32 |" in said
+    assert "**Wrong at 1024:nt.**" in said
+    assert suite_costs.rounded(RECORD) == ""
 
 
 def test_a_product_takes_at_least_its_reading_and_its_multiply_adds() -> None:

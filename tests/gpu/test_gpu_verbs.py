@@ -83,6 +83,13 @@ def test_a_library_computes_batches(name: str) -> None:
 
 
 @pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("name", [name for name in CONTESTANTS if name != "cublaslt"])
+def test_a_library_computes_groups(name: str) -> None:
+    spec, op = peer(name, "group"), find_op("group")
+    assert_right(spec, op, op.parse_sizes("2*5/1/40x7/33/8x4/9/70:nt:ld+2,1/17x5x3:tn,70*6,3*20"))
+
+
+@pytest.mark.usefixtures("gpu")
 def test_the_library_call_is_timed_beside_the_best_algorithm_of_cublaslt() -> None:
     peer("cublaslt")
     answer = gemmlab(

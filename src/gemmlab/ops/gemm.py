@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from gemmlab.core.elements import Element
 from gemmlab.core.errors import UsageError
+from gemmlab.core.hardware import usable_cpus
 from gemmlab.core.precision import (
     BF16X3,
     BF16X3_ROUNDOFF,
@@ -36,6 +38,10 @@ PART_ROUNDINGS = 8
 """Roundings added to the bound because parts of operands lack some bits, and some products of parts are left out."""
 _ROUNDINGS_OF_PARTS = {**dict.fromkeys(PARTS, PART_ROUNDINGS), BF16X3: round(BF16X3_ROUNDOFF / UNIT_ROUNDOFF)}
 """Precision -> roundings added to the bound for a product of parts."""
+_BLOCK = 1 << 15
+"""Elements of a result that are bounded at a time; with their temporaries they take a few MiB."""
+_FEWEST_BLOCKS = 32
+"""Fewer blocks than this are bounded without threads."""
 ROUNDINGS = 4
 """The constant c of the bound (`GemmOp.reference`): roundings besides the K of the dot product. They are those of
 alpha, beta and the addition, and one in reserve.
@@ -184,21 +190,25 @@ class GemmOp:
                 bound = steps * (UNIT_ROUNDOFF * np.abs(added) + SMALLEST_NORMAL)
                 return {"c": Expected(added, np.where(np.isfinite(added), bound, 0.0))}
             product, magnitude = self._product(a, b), self._product(np.abs(a), np.abs(b))
-            values = p.alpha * product + added
-            moved = _moved(np.abs(a), np.abs(b), magnitude) if precision == TF32 else 0.0
-            magnitude += moved
-            scaled = abs(p.alpha) * magnitude + np.abs(added)
-            steps = (p.k if roundings is None else roundings) * (2 if precision == TF32 else 1) + ROUNDINGS
-            steps += _ROUNDINGS_OF_PARTS.get(precision, 0)
-            bound = steps * (UNIT_ROUNDOFF * scaled + SMALLEST_NORMAL * max(1.0, abs(p.alpha))) + abs(p.alpha) * moved
-            finite = np.isfinite(values)
-            bound = np.where(finite, bound, 0.0)
-            risky = finite & (np.maximum(magnitude, scaled) * (1.0 + steps * UNIT_ROUNDOFF) >= OVERFLOW)
-            if risky.any():
-                one_sign = np.abs(product) >= magnitude * (1.0 - 1e-12)
-                certain = risky & one_sign & (np.abs(values) - bound > OVERFLOW) & (np.abs(added) < OVERFLOW)
-                values = np.where(certain, np.copysign(np.inf, values), values)
-                bound = np.where(risky, np.where(certain, 0.0, np.inf), bound)
+            moved = _moved(np.abs(a), np.abs(b), magnitude) if precision == TF32 else None
+        steps = (p.k if roundings is None else roundings) * (2 if precision == TF32 else 1) + ROUNDINGS
+        steps += _ROUNDINGS_OF_PARTS.get(precision, 0)
+        # NumPy releases the interpreter lock while it computes, and a block's temporaries stay in a core's cache.
+        values, bound = np.empty((p.m, p.n)), np.empty((p.m, p.n))
+        height = max(1, _BLOCK // max(1, p.n))
+
+        def block(start: int) -> None:
+            rows = slice(start, start + height)
+            change = None if moved is None else moved[rows]
+            values[rows], bound[rows] = _bounded(p.alpha, steps, product[rows], magnitude[rows], change, added[rows])
+
+        starts = range(0, p.m, height)
+        if len(starts) < _FEWEST_BLOCKS:
+            for start in starts:
+                block(start)
+        else:
+            with ThreadPoolExecutor(len(usable_cpus())) as pool:
+                list(pool.map(block, starts))
         return {"c": Expected(values, bound)}
 
     def cases(self, layouts: Sequence[str], rng: np.random.Generator, scale: str = "quick") -> Iterator[GemmProblem]:
@@ -207,6 +217,32 @@ class GemmOp:
         `scale` is `"quick"`, which a naive loop computes in a second or two, or `"full"`.
         """
         return contract_cases(layouts, rng, scale)
+
+
+def _bounded(
+    alpha: float, steps: int, product: Float64Array, magnitude: Float64Array, moved: Float64Array | None,
+    added: Float64Array,
+) -> tuple[Float64Array, Float64Array]:  # fmt: skip
+    """Return alpha A B + beta C and its bound (`GemmOp.reference`) from A B, |A||B| and beta C.
+
+    `steps` is the number of roundings, and `moved` the largest change of A B by rounding the inputs.
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        values = alpha * product + added
+        magnitude = magnitude if moved is None else magnitude + moved
+        scaled = abs(alpha) * magnitude + np.abs(added)
+        bound = steps * (UNIT_ROUNDOFF * scaled + SMALLEST_NORMAL * max(1.0, abs(alpha)))
+        if moved is not None:
+            bound += abs(alpha) * moved
+        finite = np.isfinite(values)
+        bound = np.where(finite, bound, 0.0)
+        risky = finite & (np.maximum(magnitude, scaled) * (1.0 + steps * UNIT_ROUNDOFF) >= OVERFLOW)
+        if risky.any():
+            one_sign = np.abs(product) >= magnitude * (1.0 - 1e-12)
+            certain = risky & one_sign & (np.abs(values) - bound > OVERFLOW) & (np.abs(added) < OVERFLOW)
+            values = np.where(certain, np.copysign(np.inf, values), values)
+            bound = np.where(risky, np.where(certain, 0.0, np.inf), bound)
+    return values, bound
 
 
 def _moved(a: Float64Array, b: Float64Array, product: Float64Array) -> Float64Array:

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gemmlab.core.errors import UsageError
-from gemmlab.core.precision import LARGEST, SMALLEST_NORMAL, UNIT_ROUNDOFF
+from gemmlab.core.precision import FLOAT32, LARGEST, SMALLEST_NORMAL, TF32, UNIT_ROUNDOFF
+from gemmlab.ops import gemm
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.gemm import ROUNDINGS, GemmOp, GemmProblem
 from gemmlab.ops.gemm_problem import CONTENTS, LAYOUTS
@@ -242,3 +243,20 @@ def test_operations_are_found_by_name() -> None:
     assert find_op("gemm").name == "gemm"
     with pytest.raises(UsageError, match="operations: gemm"):
         find_op("gem")
+
+
+@pytest.mark.parametrize("precision", [FLOAT32, TF32])
+@pytest.mark.parametrize("contents", ["uniform", "special", "huge"])
+def test_blocks_of_rows_in_threads_change_no_bit(
+    contents: str, precision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = GemmProblem(90, 11, 20, -2.5, 0.5, contents=contents)
+    inputs = OP.fill(problem, np.random.default_rng(2))
+    whole = OP.reference(problem, inputs, precision=precision)["c"]
+    monkeypatch.setattr(gemm, "_BLOCK", 33)
+    parts = OP.reference(problem, inputs, precision=precision)["c"]
+    np.testing.assert_array_equal(parts.values, whole.values)
+    np.testing.assert_array_equal(parts.bound, whole.bound)
+    monkeypatch.setattr(gemm, "_FEWEST_BLOCKS", 99)
+    in_turn = OP.reference(problem, inputs, precision=precision)["c"]
+    np.testing.assert_array_equal(in_turn.bound, whole.bound)

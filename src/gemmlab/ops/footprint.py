@@ -16,9 +16,9 @@ from gemmlab.ops.op import Op, Operand
 
 _INPUT_BYTES = 8
 """Bytes that computing the reference needs for an element of an input besides its contents: its value in float64."""
-_OUTPUT_BYTES = 6 * 8
-"""Bytes that computing the reference needs for an element of an output besides its contents: value, magnitude, bound
-and intermediate results.
+_OUTPUT_BYTES = 5 * 8
+"""Bytes that computing the reference needs for an element of an output besides its contents: product, magnitude, what
+is added to the product, value and bound.
 """
 
 

@@ -1,26 +1,26 @@
-"""The identity of an array, so that a run is resumed only with the arrays with which it began.
+"""The identity of an array, so that a run is resumed only with the arrays with which it began: its place in a file or
+in a store, and a digest of all its elements.
 
-For a mapped file it has name, part, size and time of the last change; for an array in a store its place there. It also
-has a digest of up to 64 elements at each of 64 places. Operands in the file of the result lack time and digest, because
-a run changes that file.
+Neither the time of a file's last change nor samples can stand for the digest. A process that writes to a mapped file
+changes the time only with the first change of a page after the page is written to the disk; in a file system in memory,
+with the first change of all. Most stores have no such time.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from gemmlab.arrays.mapped_file import FilePart, file_part
-from gemmlab.pieces.block_sources import Block, Source, mapping_of
+from gemmlab.arrays.mapped_file import file_part
+from gemmlab.pieces.block_sources import ArraySource, Block, Source, grain, mapping_of, parts
 
-Float32Array = npt.NDArray[np.float32]
-_PLACES, _ELEMENTS = 8, 64
-"""Number of places along each axis of a matrix at which `digest` samples it, and the most adjacent elements of a row in
-each sample.
+_BANDS, _MOST_THREADS = 64, 8
+"""A digest is of up to `_BANDS` bands of rows, so that up to `_MOST_THREADS` threads compute it, however many a machine
+has.
 """
 
 
@@ -47,45 +47,37 @@ def outlives(source: Source) -> bool:
     return part is not None and part.shared
 
 
-def identity(source: Source, changing: FilePart | None) -> dict[str, Any]:
-    """Return the identity of an operand. `changing` is the part of a file that has the result, or `None`: an operand in
-    the same file has no time and no digest.
-    """
-    part = file_part(source.value) if isinstance(source.value, np.ndarray) else None
-    found: dict[str, Any] = {"shape": list(source.shape), "store": store_place(source.value)}
-    if part is not None:
-        facts = part.path.stat()
-        found |= {"file": str(part.path.resolve()), "bytes": [part.first, part.end], "size": facts.st_size}
-        if changing is None or not part.same_file(changing):
-            found["mtime_ns"] = facts.st_mtime_ns
-            found["digest"] = digest(source)
-        return found
-    return {**found, "digest": digest(source)}
-
-
-def place_of(source: Source) -> dict[str, Any]:
-    """Return the identity of the result: its place, without its contents, which change."""
+def identity(source: Source) -> dict[str, Any]:
+    """Return the identity of an array without its contents: its extents and its place."""
     part = file_part(source.value) if isinstance(source.value, np.ndarray) else None
     found: dict[str, Any] = {"shape": list(source.shape), "store": store_place(source.value)}
     return found if part is None else {**found, "file": str(part.path.resolve()), "bytes": [part.first, part.end]}
 
 
-def digest(source: Source, block: Block | None = None) -> str:
-    """Return a digest of elements of a matrix, or of a block of it: up to `_ELEMENTS` adjacent ones at each of
-    `_PLACES` x `_PLACES` places.
+def digest(source: Source, block: Block | None = None, most_bytes: int = 0) -> str:
+    """Return a digest of all elements of a matrix, or of a block of it. For a store it depends on the chunks' extents.
+
+    Chunks of a store are read by one thread, as in a product: as many at a time as `most_bytes` allow, at least one.
     """
     rows, cols = source.shape
     within = Block(0, rows, 0, cols) if block is None else block
-    total = hashlib.blake2b(digest_size=16)
-    if within.rows and within.cols:
-        width = min(_ELEMENTS, within.cols)
-        sample = np.empty((1, width), np.float32)
-        for row in _spread(within.rows - 1):
-            for col in _spread(within.cols - width):
-                source.read(Block(within.row + row, 1, within.col + col, width), sample)
-                total.update(sample.tobytes())
-    return total.hexdigest()
+    height = grain(source, within)[0]
+    bands = list(within.bands(max(1, -(-within.rows // (_BANDS * height))) * height))
 
+    def of_band(band: Block) -> bytes:
+        total = hashlib.sha256()
+        for part in parts(source, band, most_bytes):
+            values = np.empty((part.rows, part.cols), np.float32)
+            source.read(part, values)
+            # Chunk by chunk, so that the digest does not depend on how many are read at a time.
+            for each in parts(source, part):
+                total.update(np.ascontiguousarray(values[each.within(part)]))
+        return total.digest()
 
-def _spread(last: int) -> Iterable[int]:
-    return sorted({last * number // (_PLACES - 1) for number in range(_PLACES)})
+    threads = min(_MOST_THREADS, os.cpu_count() or 1, len(bands)) if isinstance(source, ArraySource) else 1
+    if threads < 2:
+        found = [of_band(band) for band in bands]
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            found = list(pool.map(of_band, bands))
+    return hashlib.sha256(b"".join(found)).hexdigest()

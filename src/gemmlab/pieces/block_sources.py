@@ -17,6 +17,10 @@ from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.dispatch.request import rows_contiguous
 
 Float32Array = npt.NDArray[np.float32]
+_PART_FLOATS = 1 << 18
+"""Elements of the parts in which an array without chunks is read: few, because a store's package allocates as many."""
+_MOST_BYTES, _SHARE = 32 << 20, 8
+"""The most bytes of chunks that are copied at a time, and the part of a block that they are at most."""
 
 
 class Block(NamedTuple):
@@ -31,6 +35,10 @@ class Block(NamedTuple):
     def place(self) -> tuple[slice, slice]:
         """The block as two slices, of rows and of columns, which index the matrix."""
         return slice(self.row, self.row + self.rows), slice(self.col, self.col + self.cols)
+
+    def within(self, other: Block) -> tuple[slice, slice]:
+        """Return the block as two slices that index an array of the elements of `other`, a block that contains it."""
+        return self._replace(row=self.row - other.row, col=self.col - other.col).place
 
     def bands(self, rows: int) -> Iterator[Block]:
         """Yield the block in bands of at most `rows` rows."""
@@ -140,6 +148,36 @@ class StoreSource:
                 flush()
 
 
+def grain(source: Source, block: Block) -> tuple[int, int]:
+    """Return the rows and columns of the least parts in which to copy a block: those of a chunk or, without chunks, of
+    about `_PART_FLOATS` elements.
+    """
+    if source.chunks is not None:
+        return max(1, source.chunks[0]), max(1, source.chunks[1])
+    cols = min(max(1, block.cols), _PART_FLOATS)
+    return _PART_FLOATS // cols, cols
+
+
+def parts(source: Source, block: Block, most_bytes: int = 0) -> Iterator[Block]:
+    """Yield parts that make up a block, row by row: of as many whole chunks as `most_bytes` allow, at least one.
+
+    Without chunks, all parts have about `_PART_FLOATS` elements.
+    """
+    rows, cols = grain(source, block)
+    most = 1 if source.chunks is None else max(1, most_bytes // (FLOAT_BYTES * rows * cols))
+    wide = max(1, min(most, -(-(block.col + block.cols) // cols) - block.col // cols))
+    for row, height in _cuts(block.row, block.rows, rows, max(1, most // wide)):
+        for col, width in _cuts(block.col, block.cols, cols, wide):
+            yield Block(row, height, col, width)
+
+
+def at_once(nbytes: int) -> int:
+    """Return the bytes of chunks to copy at a time, if there is more than one, of a block of `nbytes`: packages decode
+    several at the same time, but they take memory.
+    """
+    return min(_MOST_BYTES, nbytes // _SHARE)
+
+
 def band_rows(source: Source, block: Block, most_bytes: int) -> int:
     """Return how many rows of a block to copy at a time: those of whole chunks, as many as `most_bytes` allow.
 
@@ -156,3 +194,12 @@ def mapping_of(array: npt.NDArray[Any]) -> mmap.mmap | None:
     while owner is not None and not isinstance(owner, mmap.mmap):
         owner = owner.obj if isinstance(owner, memoryview) else getattr(owner, "base", None)
     return owner
+
+
+def _cuts(first: int, extent: int, chunk: int, count: int) -> Iterator[tuple[int, int]]:
+    """Yield begin and extent of parts that make up a range, each in `count` chunks or, at an end, in fewer."""
+    begin, stop = first, first // chunk * chunk
+    while begin < first + extent:
+        stop += count * chunk
+        yield begin, min(first + extent, stop) - begin
+        begin = stop

@@ -1,8 +1,8 @@
 """The journal of a large product: a list of the pieces in the result, from which an interrupted run continues.
 
-A file of JSON lines: first the binding (the facts that identify the product), then a line for each piece, written after
-the piece is flushed. A line that the end of the process has cut off is ignored. The line of a piece has a digest of
-samples of the piece, which detects a result that was created anew, and most changes of a result.
+A file of JSON lines: first the binding (the facts that identify the product) with digests of the operands, then a line
+for each piece, written after the piece is flushed. A line that the end of the process has cut off is ignored. All
+digests are of all elements: they detect any change of an operand, or of a complete piece, before the run goes on.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from typing import IO, Any
 
 from gemmlab.core.errors import RecordError, UsageError
 
-SCHEMA = "gemmlab.pieces/1"
+_NAME = "gemmlab.pieces/"
+SCHEMA = f"{_NAME}2"
+"""It is raised when the meaning of a journal changes. 1 had digests of samples, which miss changes between them."""
 Place = tuple[int, int]
 
 
@@ -26,14 +28,16 @@ class Checkpoint:
     def __init__(self, path: Path, binding: Mapping[str, Any]) -> None:
         """Open the journal at `path`, or make a new one.
 
-        Raises `RecordError` for a file that is no journal, `UsageError` for the journal of another product and, except
-        on Windows, for one that another process has open.
+        Raises `RecordError` for a file that is no journal, `UsageError` for the journal of another product or with
+        another schema and, except on Windows, for one that another process has open.
         """
         self.path, self.binding = path, json.loads(json.dumps(binding))
         self.extents: tuple[int, int] | None = None
         """Rows and columns of the pieces of the run that is resumed; `None` for a new one."""
+        self.contents: dict[str, str] = {}
+        """Name of each operand that is read -> its digest when the run that is resumed began."""
         self.digests: dict[Place, str] = {}
-        """Place of each complete piece -> the digest of samples of its elements."""
+        """Place of each complete piece -> its digest."""
         self._file: IO[bytes] = path.open("a+b")
         try:
             _lock(self._file, path)
@@ -42,9 +46,11 @@ class Checkpoint:
             self._file.close()
             raise
 
-    def begin(self, rows: int, cols: int) -> None:
-        """Write the binding of a new run, and the extents of its pieces."""
-        self._append({"schema": SCHEMA, "rows": rows, "cols": cols, "binding": self.binding})
+    def begin(self, rows: int, cols: int, contents: Mapping[str, str]) -> None:
+        """Write the binding of a new run, the extents of its pieces, and the digests of its operands."""
+        self._append(
+            {"schema": SCHEMA, "rows": rows, "cols": cols, "binding": self.binding, "contents": dict(contents)}
+        )
         if sys.platform != "win32":
             folder = os.open(self.path.parent, os.O_RDONLY)
             try:
@@ -52,8 +58,18 @@ class Checkpoint:
             finally:
                 os.close(folder)
 
+    def require(self, contents: Mapping[str, str]) -> None:
+        """Raise `UsageError` unless the operands with these digests are those with which the run began."""
+        for name, found in contents.items():
+            if self.contents.get(name) != found:
+                place = self.binding[name].get("file") or self.binding[name].get("store")
+                raise UsageError(
+                    f"gemm: {name}{f' ({place})' if place else ''} holds other numbers than when this "
+                    f"checkpoint was begun; remove {self.path} to begin anew"
+                )
+
     def complete(self, place: Place, digest: str) -> None:
-        """Write that the piece at `place` is in the result, with the digest of samples of its elements.
+        """Write that the piece at `place` is in the result, with its digest.
 
         The result must have been flushed before.
         """
@@ -80,10 +96,13 @@ class Checkpoint:
             if not lines and self._cut_off(content):
                 self._file.truncate(0)
                 return
-            head = _checked_head(lines[0])
+            head = self._checked_head(lines[0])
             found = head["binding"]
+            self.contents = {str(name): str(digest) for name, digest in head["contents"].items()}
             self.extents = int(head["rows"]), int(head["cols"])
             self.digests = {(int(line["piece"][0]), int(line["piece"][1])): str(line["digest"]) for line in lines[1:]}
+        except UsageError:
+            raise
         except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             raise RecordError(
                 f"gemm: {self.path} is no checkpoint of a product; name another file, or remove it"
@@ -104,11 +123,16 @@ class Checkpoint:
         begin = json.dumps({"schema": SCHEMA}).encode()[:-1]
         return content.startswith(begin) or begin.startswith(content)
 
-
-def _checked_head(line: Any) -> Any:
-    if line["schema"] != SCHEMA:
-        raise ValueError(f"its schema is {line['schema']!r}, not {SCHEMA!r}")
-    return line
+    def _checked_head(self, line: Any) -> Any:
+        schema = str(line["schema"])
+        if schema == SCHEMA:
+            return line
+        if not schema.startswith(_NAME):
+            raise ValueError(f"its schema is {schema!r}, not {SCHEMA!r}")
+        raise UsageError(
+            f"gemm: {self.path} is the checkpoint of another version of gemmlab: its schema is {schema}, this version "
+            f"reads {SCHEMA}; complete the product with that version, or remove {self.path} to begin anew"
+        )
 
 
 def _lock(file: IO[bytes], path: Path) -> None:
@@ -127,8 +151,4 @@ def _difference(name: str, before: Any, now: Any) -> str:
     if not (isinstance(before, dict) and isinstance(now, dict) and "shape" in before and "shape" in now):
         return f"{name} was {before}, is {now}"
     differing = [key for key in {**before, **now} if before.get(key) != now.get(key)]
-    if set(differing) <= {"mtime_ns", "digest"}:
-        where = now.get("file") or name
-        contents = "holds other numbers" if "digest" in differing else "may hold other numbers"
-        return f"{name}: {where} was written to after the journal began and {contents}"
     return "; ".join(f"{key} of {name} was {before.get(key)}, is {now.get(key)}" for key in differing)

@@ -11,17 +11,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gemmlab.arrays.mapped_file import file_part
 from gemmlab.arrays.on_host import is_host_array, like
 from gemmlab.core.errors import ArgumentTypeError, UsageError
+from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.core.version import __version__
 from gemmlab.core.words import shown
 from gemmlab.devices.device_name import CPU, DeviceName, parse_device
 from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.choice_values import Choice
 from gemmlab.dispatch.piece_plan import PiecePlan
-from gemmlab.pieces.array_identity import digest, identity, outlives, place_of
-from gemmlab.pieces.checkpoint import Checkpoint
+from gemmlab.pieces.array_identity import digest, identity, outlives
+from gemmlab.pieces.block_sources import Source, at_once
+from gemmlab.pieces.checkpoint import Checkpoint, Place
 from gemmlab.pieces.cut import Limits, cut, sized
 from gemmlab.pieces.large_request import LargeRequest, large_request
 from gemmlab.pieces.piece_devices import PieceDevice, piece_device
@@ -119,7 +120,6 @@ def _resumable(large: LargeRequest, call: Call, limits: Limits) -> Limits:
 def _binding(large: LargeRequest, call: Call, choice: Choice, place: PieceDevice) -> dict[str, Any]:
     """Return the binding of a run: the facts that identify the product."""
     matrices = large.matrices
-    changing = file_part(matrices.out.value)
     operands = {"a": matrices.a, "b": matrices.b} | ({} if matrices.c is None else {"c": matrices.c})
     return {
         "version": __version__, "shape": [*large.operands.shape, large.operands.left.shape[1]],
@@ -127,7 +127,7 @@ def _binding(large: LargeRequest, call: Call, choice: Choice, place: PieceDevice
         "trans_a": bool(call.trans_a), "trans_b": bool(call.trans_b), "stored": list(large.turned),
         "precision": call.precision, "reproducible": bool(call.reproducible), "kernel": choice.kernel,
         "config": dict(choice.config), "order": choice.order, "device": place.model,
-        **{name: identity(source, changing) for name, source in operands.items()}, "out": place_of(matrices.out),
+        **{name: identity(source) for name, source in [*operands.items(), ("out", matrices.out)]},
     }  # fmt: skip
 
 
@@ -149,22 +149,42 @@ def _run(
 ) -> None:  # fmt: skip
     out = matrices.out
     done = {} if journal is None else journal.digests
-    for piece, known in done.items():
-        if digest(out, piece_block(plan, *piece)) != known:
-            raise UsageError(
-                f"gemm: {journal and journal.path} says that piece {piece} is complete, but out holds something else "
-                "there: open it with its contents (a memmap with mode 'r+'), or remove the journal to begin anew"
-            )
-    if journal is not None and journal.extents is None:
-        journal.begin(plan.rows, plan.cols)
+    if journal is not None:
+        _begin(plan, matrices, journal)
 
     def complete(row: int, col: int) -> None:
         if journal is not None:
             out.flush()
-            journal.complete((row, col), digest(out, piece_block(plan, row, col)))
+            journal.complete((row, col), _piece_digest(plan, out, (row, col)))
 
     carrier = place.carrier(plan, choice, call, factors)
     try:
         run_pieces(plan, matrices, carrier, done=frozenset(done), complete=complete, progress=progress)
     finally:
         carrier.close()
+
+
+def _begin(plan: PiecePlan, matrices: Matrices, journal: Checkpoint) -> None:
+    """Begin a journal, or check that operands and complete pieces are those of the run that is resumed.
+
+    Each is read once. Raises `UsageError` if one of them has changed.
+    """
+    operands = {"a": matrices.a, "b": matrices.b} if plan.reads else {}
+    if matrices.c is not None:
+        operands["c"] = matrices.c
+    contents = {name: digest(source, None, at_once(plan.memory_bytes)) for name, source in operands.items()}
+    if journal.extents is None:
+        journal.begin(plan.rows, plan.cols, contents)
+        return
+    journal.require(contents)
+    for piece, known in journal.digests.items():
+        if _piece_digest(plan, matrices.out, piece) != known:
+            raise UsageError(
+                f"gemm: {journal.path} says that piece {piece} is complete, but out holds something else there: open "
+                "it with its contents (a memmap with mode 'r+'), or remove the journal to begin anew"
+            )
+
+
+def _piece_digest(plan: PiecePlan, out: Source, piece: Place) -> str:
+    block = piece_block(plan, *piece)
+    return digest(out, block, at_once(FLOAT_BYTES * block.rows * block.cols))

@@ -17,6 +17,8 @@ import pytest
 import gemmlab
 from gemmlab.core.errors import RecordError, UsageError
 from gemmlab.pieces import cpu_limits
+from gemmlab.pieces.array_identity import digest
+from gemmlab.pieces.block_sources import ArraySource, Block, StoreSource
 from support.stores import Store
 
 Float32Array = npt.NDArray[np.float32]
@@ -145,13 +147,6 @@ def test_pieces_that_are_complete_are_not_computed_again(files: dict[str, Any], 
     assert np.array_equal(files["out"].view(np.uint32), expected.view(np.uint32))
 
 
-def rewritten(files: dict[str, Any], name: str) -> None:
-    files[name][0, 0] += 1
-    files[name].flush()
-    stat = Path(files[name].filename).stat()
-    os.utime(files[name].filename, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1_000_000))
-
-
 @pytest.mark.parametrize(
     ("how", "words"),
     [
@@ -185,9 +180,63 @@ def test_other_files_are_refused(files: dict[str, Any], tmp_path: Path) -> None:
     elsewhere = {**files, "out": np.memmap(tmp_path / "out2", np.float32, "w+", shape=(M, N))}
     with pytest.raises(UsageError, match=r"file of out was .*, is .*out2"):
         resume(elsewhere, tmp_path)
-    rewritten(files, "b")
-    with pytest.raises(UsageError, match=r"b: .*/b was written to after the journal began and (may hold|holds) other"):
+
+
+@pytest.mark.parametrize("kind", ["memory", "mapped for writing", "mapped for reading", "store", "store in chunks"])
+@pytest.mark.parametrize("name", ["a", "b", "c"])
+def test_an_operand_with_one_other_element_is_refused(
+    files: dict[str, Any], tmp_path: Path, kind: str, name: str
+) -> None:
+    """Wherever it lies, and though a mapped file keeps the time of its last change until it is flushed."""
+    kinds = {
+        "memory": np.array, "mapped for writing": lambda x: x, "store": lambda x: Store(np.array(x)),
+        "mapped for reading": lambda x: np.memmap(x.filename, np.float32, "r", shape=x.shape),
+        "store in chunks": lambda x: Store(np.array(x), chunks=(70, 90)),
+    }  # fmt: skip
+    given = {**files, **{each: kinds[kind](files[each]) for each in "abc"}}
+    how = {"c": given["c"], "beta": 0.5}
+    begin(given, tmp_path, **how)
+    before = (tmp_path / "journal").read_bytes()
+    changed = files[name] if kind == "mapped for reading" else getattr(given[name], "values", given[name])
+    place = 3, 130
+    kept, changed[place] = changed[place], 1000
+    stat = (tmp_path / name).stat()
+    os.utime(tmp_path / name, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    with pytest.raises(UsageError, match=rf"gemm: {name}.* holds other numbers than when this checkpoint was begun"):
+        resume(given, tmp_path, **how)
+    assert (tmp_path / "journal").read_bytes() == before
+    changed[place] = kept
+    resume(given, tmp_path, **how)
+    expected = gemmlab.gemm(*(np.asarray(files[each]) for each in "ab"), c=np.asarray(files["c"]), beta=0.5)
+    assert np.array_equal(files["out"].view(np.uint32), expected.view(np.uint32))
+
+
+def test_a_result_with_one_other_element_is_noticed(files: dict[str, Any], tmp_path: Path) -> None:
+    begin(files, tmp_path)
+    files["out"][3, 7] += 1
+    with pytest.raises(UsageError, match=r"says that piece \(0, 0\) is complete, but out holds something else"):
         resume(files, tmp_path)
+
+
+@pytest.mark.parametrize("chunks", [None, (7, 11), (64, 300), (1000, 1000)])
+def test_a_digest_does_not_depend_on_how_much_is_read_at_a_time(chunks: tuple[int, int] | None) -> None:
+    values = np.random.default_rng(5).random((400, 500), dtype=np.float32)
+    for block in (None, Block(0, 0, 0, 0), Block(13, 300, 21, 400)):
+        source = StoreSource(Store(values, chunks=chunks))
+        found = {digest(source, block, most) for most in (0, 10_000, 300_000, 1 << 30)}
+        assert len(found) == 1
+        if chunks is None:
+            assert found == {digest(ArraySource(values, values), block)}
+
+
+def test_a_journal_of_an_earlier_schema_is_refused(files: dict[str, Any], tmp_path: Path) -> None:
+    begin(files, tmp_path)
+    head, *rest = lines(tmp_path)
+    content = "".join(json.dumps(line) + "\n" for line in ({**head, "schema": "gemmlab.pieces/1"}, *rest)).encode()
+    (tmp_path / "journal").write_bytes(content)
+    with pytest.raises(UsageError, match=r"another version of gemmlab: its schema is gemmlab\.pieces/1, this version"):
+        resume(files, tmp_path)
+    assert (tmp_path / "journal").read_bytes() == content
 
 
 def test_a_result_made_anew_is_noticed(files: dict[str, Any], tmp_path: Path) -> None:
@@ -213,7 +262,7 @@ def test_another_version_and_another_processor_are_refused(
 
 
 @pytest.mark.parametrize(
-    "content", [b"a text\n", b'{"schema": "other/1"}\n', b"[1]\n", b"\x00\xff", b'{"schema": "gemmlab.pieces/1"}\nx\n']
+    "content", [b"a text\n", b'{"schema": "other/1"}\n', b"[1]\n", b"\x00\xff", b'{"schema": "gemmlab.pieces/2"}\nx\n']
 )
 def test_what_is_no_checkpoint_is_left_as_it_is(files: dict[str, Any], tmp_path: Path, content: bytes) -> None:
     (tmp_path / "journal").write_bytes(content)

@@ -15,6 +15,7 @@ class Store:
         self.shape, self.dtype = values.shape, values.dtype
         self.reads = list[tuple[int, int]]()
         """The extents of each part that was read."""
+        self.writes = list[tuple[slice, slice]]()
         if chunks is not None:
             self.chunks = chunks
 
@@ -25,3 +26,15 @@ class Store:
 
     def __setitem__(self, place: Any, values: npt.NDArray[Any]) -> None:
         self.values[place] = values
+        self.writes.append(place)
+
+    def whole_chunks_were_written(self) -> bool:
+        """Whether each write was of whole chunks, and no chunk was written twice."""
+        axes = list(zip(self.chunks, self.shape, strict=True))
+        whole = all(
+            cut.start % chunk == 0 and (cut.stop % chunk == 0 or cut.stop == extent)
+            for place in self.writes
+            for cut, (chunk, extent) in zip(place, axes, strict=True)
+        )
+        sizes = [(rows.stop - rows.start) * (cols.stop - cols.start) for rows, cols in self.writes]
+        return whole and sum(sizes) == self.shape[0] * self.shape[1]

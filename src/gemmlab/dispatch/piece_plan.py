@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -54,6 +55,10 @@ class PiecePlan(Display):
     """The fewest rows and columns that a launch computes: those beyond the piece are zeros, and are not copied back."""
     tail: tuple[int, int] = (1, 1)
     """The fewest rows and columns of the last pieces. A shorter remainder is part of the piece before it."""
+    tile: tuple[int, int] = (1, 1)
+    """(rows, columns): launches begin at multiples of these numbers, and end at them or at the lower and right edge of
+    C. What a launch computes beyond its piece is discarded.
+    """
     unit: int = 1
     """The numbers of rows and of columns that a launch computes are multiples of this number."""
     reads: bool = True
@@ -103,13 +108,27 @@ class PiecePlan(Display):
     @property
     def widest(self) -> tuple[int, int]:
         """The most rows and columns that are computed for a piece."""
-        (rows, cols), (down, across) = self.computed(0, 0), self.grid
-        last = self.computed(down - 1, across - 1)
-        return max(rows, last[0]), max(cols, last[1])
+        return max(self.heights), max(self.widths)
+
+    @property
+    def heights(self) -> tuple[int, ...]:
+        """All numbers of rows that are computed for a piece, and perhaps one that is not."""
+        return self._lengths(0)
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """All numbers of columns that are computed for a piece, and perhaps one that is not."""
+        return self._lengths(1)
+
+    def launched(self, row: int, col: int) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Return ((first row, rows), (first column, columns)) of the part of C that the launch for a piece computes:
+        the piece and, unless it begins and ends at multiples of `tile`, the rest of the tiles at its edges.
+        """
+        return self._span(row, 0), self._span(col, 1)
 
     def computed(self, row: int, col: int) -> tuple[int, int]:
-        """Return the rows and columns that are computed for a piece, with those beyond its edge (`least`, `unit`)."""
-        rows, cols = self.extents(row, col)
+        """Return the rows and columns that are computed for a piece, with those beyond C's edge (`least`, `unit`)."""
+        (_, rows), (_, cols) = self.launched(row, col)
         return self._padded(rows, 0), self._padded(cols, 1)
 
     @property
@@ -138,7 +157,10 @@ class PiecePlan(Display):
 
     @property
     def bytes_in(self) -> int:
-        """Bytes that are copied to the device. A panel is copied again if it is needed after others took its place."""
+        """Bytes that are copied to the device. A panel is copied again if it is needed after others took its place.
+
+        Rows and columns that are copied for tiles at two pieces (`tile`) are counted once.
+        """
         down, across = self.grid
         if not self.count:
             return 0
@@ -188,6 +210,26 @@ class PiecePlan(Display):
     def _count(self, extent: int, each: int, axis: int) -> int:
         whole, rest = divmod(extent, each)
         return max(whole + (rest >= self.tail[axis] and rest > 0), min(extent, 1))
+
+    def _span(self, index: int, axis: int) -> tuple[int, int]:
+        whole, each, tile = (self.m, self.n)[axis], (self.rows, self.cols)[axis], self.tile[axis]
+        first = index * each // tile * tile
+        end = whole if index == self.grid[axis] - 1 else min(whole, -(-(index + 1) * each // tile) * tile)
+        return first, end - first
+
+    def _lengths(self, axis: int) -> tuple[int, ...]:
+        whole, each, tile, count = (
+            (self.m, self.n)[axis],
+            (self.rows, self.cols)[axis],
+            self.tile[axis],
+            self.grid[axis],
+        )
+        found = {self._span(index, axis)[1] for index in (0, count - 1)}
+        if count > 2:
+            # A piece between them begins at most so many rows or columns after a multiple of the tile.
+            most = tile - math.gcd(each, tile)
+            found |= {min(whole, -(-(each + begin) // tile) * tile) for begin in (0, most)}
+        return tuple(sorted({self._padded(length, axis) for length in found}))
 
     def _padded(self, extent: int, axis: int) -> int:
         return -(-max(extent, self.least[axis]) // self.unit) * self.unit

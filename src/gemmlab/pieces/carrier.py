@@ -28,8 +28,12 @@ class Carrier(Protocol):
     def multiply(self, step: Step) -> None:
         """Compute the product of the two panels of a step into its slot of C, alpha and beta applied."""
 
-    def store(self, slot: int, target: Source, block: Block, done: Callable[[], None]) -> None:
-        """Copy the upper left of a slot of C into `block` of `target`, then call `done`, perhaps in another thread."""
+    def store(
+        self, slot: int, at: tuple[int, int], target: Source, block: Block, done: Callable[[], None]
+    ) -> None:  # fmt: skip
+        """Copy the part of a slot of C that begins at row and column `at` into `block` of `target`, then call `done`,
+        perhaps in another thread.
+        """
 
     def finish(self) -> None:
         """Return once all work is done."""

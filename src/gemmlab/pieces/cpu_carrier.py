@@ -11,8 +11,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import numpy as np
 import numpy.typing as npt
 
+from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.dispatch.piece_plan import PiecePlan
-from gemmlab.pieces.block_sources import Block, Source, band_rows
+from gemmlab.pieces.block_sources import Block, Source, at_once, parts
 from gemmlab.pieces.route import Step
 
 Float32Array = npt.NDArray[np.float32]
@@ -20,7 +21,6 @@ Product = Callable[[Float32Array, Float32Array, Float32Array], None]
 """Function `(a, b, c)` that computes the piece `c` of the result from the panels `a` of op(a) and `b` of op(b). If beta
 is not 0, `c` holds the elements to add, not yet times beta, before the call.
 """
-_BAND_BYTES = 32 << 20
 
 
 class CpuCarrier:
@@ -47,9 +47,10 @@ class CpuCarrier:
         def run() -> None:
             if clear:
                 into.fill(0.0)
-            for band in block.bands(band_rows(source, block, _BAND_BYTES)):
-                start = row + band.row - block.row
-                source.read(band, into[start : start + band.rows, : band.cols])
+            # The block as if it began at the slot's first row.
+            whole = block._replace(row=block.row - row)
+            for part in parts(source, block, at_once(FLOAT_BYTES * block.rows * block.cols)):
+                source.read(part, into[part.within(whole)])
 
         self._last[name, slot] = self._reader.submit(run)
 
@@ -69,14 +70,15 @@ class CpuCarrier:
         found = self._multiplier.submit(run)
         self._last.update(dict.fromkeys(places, found))
 
-    def store(self, slot: int, target: Source, block: Block, done: Callable[[], None]) -> None:
-        before, values = self._last["c", slot], self._slots["c"][slot]
+    def store(
+        self, slot: int, at: tuple[int, int], target: Source, block: Block, done: Callable[[], None]
+    ) -> None:  # fmt: skip
+        before, values = self._last["c", slot], self._slots["c"][slot][at[0] :, at[1] :]
 
         def run() -> None:
             before.result()
-            for band in block.bands(band_rows(target, block, _BAND_BYTES)):
-                start = band.row - block.row
-                target.write(band, values[start : start + band.rows, : band.cols])
+            for part in parts(target, block, at_once(FLOAT_BYTES * block.rows * block.cols)):
+                target.write(part, values[part.within(block)])
             done()
 
         self._last["c", slot] = self._writer.submit(run)

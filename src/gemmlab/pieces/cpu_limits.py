@@ -30,8 +30,8 @@ Multiply = Callable[[Float32Array, Float32Array, Float32Array, float, float, int
 LIMITS = Limits(tile=(96, 64))
 _BY_TILES = "amx_bf16x6"
 _FEWEST_LINES, _LINES = 256, 32
-"""The fewest rows and columns with which a piece is sure to use AMX tiles, and the multiple to which a piece's rows and
-columns are rounded up.
+"""The fewest rows and columns with which a piece is sure to use AMX tiles, and the rows and columns of the blocks that
+they compute: a piece's rows and columns are rounded up to multiples.
 """
 
 
@@ -59,9 +59,13 @@ def cpu_choice(call: Call, frame: PiecePlan) -> Choice:
 
 def cpu_framed(frame: PiecePlan, call: Call, choice: Choice, steps: Steps) -> PiecePlan:
     """Return the plan with the fewest rows and columns with which a piece is computed by the method of the whole
-    product. For a kernel that the caller names, the plan is returned unchanged: such a kernel has only one method,
-    unless it is `amx_bf16x6` with `EVERYWHERE` 0.
+    product, and the blocks that AMX tiles compute: which method computes a block depends on its elements. By
+    multiply-adds the bits do not depend on where a piece begins.
+
+    A kernel that the caller names has only one method, unless it is `amx_bf16x6` with `EVERYWHERE` 0.
     """
+    if choice.kernel == _BY_TILES:
+        frame = replace(frame, tile=(_LINES, _LINES))
     if call.forced:
         return frame
     if choice.kernel == _BY_TILES:

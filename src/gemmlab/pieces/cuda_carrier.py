@@ -99,10 +99,12 @@ class CudaCarrier:
             driver("cuEventRecord", place.used, self._products)
         places[2].drained = Future()
 
-    def store(self, slot: int, target: Source, block: Block, done: Callable[[], None]) -> None:
+    def store(
+        self, slot: int, at: tuple[int, int], target: Source, block: Block, done: Callable[[], None]
+    ) -> None:  # fmt: skip
         self._raise_errors()
         place = self._slots["c"][slot]
-        self._writes.append(self._writer.submit(self._store, place, place.drained, target, block, done))
+        self._writes.append(self._writer.submit(self._store, place, at, place.drained, target, block, done))
 
     def finish(self) -> None:
         for each in self._writes:
@@ -137,9 +139,11 @@ class CudaCarrier:
         return slots, at
 
     def _store(
-        self, place: _Slot, drained: Future[None], target: Source, block: Block, done: Callable[[], None]
+        self, place: _Slot, at: tuple[int, int], drained: Future[None], target: Source, block: Block,
+        done: Callable[[], None],
     ) -> None:  # fmt: skip
-        """Copy the piece in slot `place` out and write it to `block` of `target`, then end `drained` and call `done`.
+        """Copy the piece at row and column `at` of slot `place` out and write it to `block` of `target`, then end
+        `drained` and call `done`.
 
         It runs in the writing thread. If the copy fails, `drained` gets the exception, and `done` is not called.
         """
@@ -147,7 +151,8 @@ class CudaCarrier:
         try:
             self._gemm.device.activate()
             driver("cuStreamWaitEvent", self._out, place.used, 0)
-            self._link.store(place.address, FLOAT_BYTES * width, target, block, place.filled)
+            address = place.address + FLOAT_BYTES * (width * at[0] + at[1])
+            self._link.store(address, FLOAT_BYTES * width, target, block, place.filled)
         except BaseException as error:
             drained.set_exception(error)
             raise

@@ -27,7 +27,9 @@ class Limits:
     """Requirements of the kernel and the arrays on pieces."""
 
     tile: tuple[int, int] = (1, 1)
-    """(rows, columns): pieces begin at multiples of these numbers."""
+    """(rows, columns): pieces begin at multiples of these numbers: tiles of the kernel, or whole chunks of a result of
+    at least a tile.
+    """
     whole: tuple[bool, bool] = (False, False)
     """True for an axis of C (rows, columns) that is not cut."""
     workspace: Callable[[int, int], int] = field(default=lambda _rows, _cols: 0)
@@ -121,7 +123,7 @@ def _most(frame: PiecePlan, limits: Limits, axis: int) -> int:
 
 def _tile(frame: PiecePlan, limits: Limits, axis: int) -> int:
     """Return the least extent of pieces: whole tiles, with at least the rows or columns that `frame.least` demands."""
-    tile = math.lcm(limits.tile[axis], frame.unit)
+    tile = limits.tile[axis]
     return -(-frame.least[axis] // tile) * tile
 
 
@@ -151,11 +153,9 @@ def _sized(frame: PiecePlan, limits: Limits, rows: int, cols: int) -> PiecePlan:
     plan = replace(frame, rows=max(1, rows), cols=max(1, cols))
     if not plan.count:
         return plan
-    (rows, cols), (down, across) = plan.computed(0, 0), plan.grid
-    last = plan.computed(down - 1, across - 1)
     # The workspace of a smaller piece may be larger: with few tiles, each part of k has a separate workspace.
-    extents = {(rows, cols), (last[0], cols), (rows, last[1]), last}
-    return replace(plan, workspace_bytes=max(limits.workspace(*each) for each in extents))
+    needs = itertools.product(plan.heights, plan.widths)
+    return replace(plan, workspace_bytes=max(limits.workspace(*each) for each in needs))
 
 
 def _kernel_seconds(plan: PiecePlan, limits: Limits) -> float | None:

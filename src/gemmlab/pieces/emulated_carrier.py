@@ -49,11 +49,14 @@ class EmulatedCarrier:
         buffers = {name: self._slots[name][slot] for name, slot in zip(OPERANDS, step.slots, strict=True)}
         self._placed.bind(GemmOp(), problem, buffers).run()
 
-    def store(self, slot: int, target: Source, block: Block, done: Callable[[], None]) -> None:
+    def store(
+        self, slot: int, at: tuple[int, int], target: Source, block: Block, done: Callable[[], None]
+    ) -> None:  # fmt: skip
         width = self._plan.rooms["c"].cols
         values = np.empty((block.rows, block.cols), np.float32)
         for number, row in enumerate(values):
-            self._device.read(Window(self._slots["c"][slot], FLOAT_BYTES * width * number, row.nbytes), row)
+            first = FLOAT_BYTES * (width * (at[0] + number) + at[1])
+            self._device.read(Window(self._slots["c"][slot], first, row.nbytes), row)
         target.write(block, values)
         done()
 

@@ -41,7 +41,7 @@ _BY_DATA = {
 _SEAM = "SEAM"
 """Name of the parameter that is not 0 if a few rows and columns at the edge are computed without tiles (`seam.cuh`)."""
 _TILE = 128
-"""Pieces begin at multiples of this number of rows and columns, and of the kernel's tile."""
+"""Launches begin at multiples of this number of rows and columns, and of the kernel's tile."""
 _TILES = (("BM", "BX"), ("BN", "BY"))
 
 
@@ -83,11 +83,13 @@ def piece_problem(plan: PiecePlan, rows: int, cols: int, alpha: float = 1.0, bet
 
 
 def framed(frame: PiecePlan, choice: Choice) -> PiecePlan:
-    """Return the plan with `tail`, the least extents of the pieces at the lower and right edge, set to those of a tile.
+    """Return the plan with the kernel's tile, and with `tail`, the least extents of the pieces at the lower and right
+    edge, set to those of a tile.
 
     Kernels may begin the last tile earlier so that it is whole. They can do so only in a piece of at least a tile.
     """
-    return replace(frame, tail=_tile(frame, choice.kernel, choice.config))
+    tile = _tile(frame, choice.kernel, choice.config)
+    return replace(frame, tile=tile, tail=tile)
 
 
 def limits_for(frame: PiecePlan, choice: Choice, where: Gpu) -> Limits:
@@ -134,7 +136,7 @@ def scratch_bytes(kernel: Kernel, config: Mapping[str, int], problem: GemmProble
 
 
 def _tile(frame: PiecePlan, name: str, config: Mapping[str, int]) -> tuple[int, int]:
-    """Return (rows, columns): the rows and columns of C at which pieces begin are multiples of these numbers.
+    """Return (rows, columns): the rows and columns of C at which launches begin are multiples of these numbers.
 
     For a `_narrow` kernel the number along the larger of m and n is no less than the smaller of them. So the smaller
     extent of the whole product is also the smaller one of each piece.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 import os
 from collections.abc import Iterator
@@ -113,8 +112,8 @@ def _resumable(large: LargeRequest, call: Call, limits: Limits) -> Limits:
         )
     if out.chunks is None:
         return limits
-    tile = tuple(math.lcm(*each) for each in zip(limits.tile, out.chunks, strict=True))
-    return replace(limits, tile=(tile[0], tile[1]))
+    rows, cols = (chunk * -(-tile // chunk) for tile, chunk in zip(limits.tile, out.chunks, strict=True))
+    return replace(limits, tile=(rows, cols))
 
 
 def _binding(large: LargeRequest, call: Call, choice: Choice, place: PieceDevice) -> dict[str, Any]:

@@ -36,6 +36,12 @@ def piece_block(plan: PiecePlan, row: int, col: int) -> Block:
     return Block(row * plan.rows, rows, col * plan.cols, cols)
 
 
+def launched_block(plan: PiecePlan, row: int, col: int) -> Block:
+    """Return the block of C that is computed for the piece in row `row` and column `col` of all pieces."""
+    (first_row, rows), (first_col, cols) = plan.launched(row, col)
+    return Block(first_row, rows, first_col, cols)
+
+
 def run_pieces(
     plan: PiecePlan, matrices: Matrices, carrier: Carrier, *, done: Collection[Place] = (),
     complete: Callable[[int, int], None] = lambda _row, _col: None, progress: Progress | None = None,
@@ -73,7 +79,9 @@ def run_pieces(
         if after is not None:
             _load(plan, matrices, carrier, after)
         place = step.row, step.col
-        carrier.store(step.slots[2], matrices.out, piece_block(plan, *place), partial(completed, *place))
+        piece, launch = piece_block(plan, *place), launched_block(plan, *place)
+        at = piece.row - launch.row, piece.col - launch.col
+        carrier.store(step.slots[2], at, matrices.out, piece, partial(completed, *place))
         report()
         step = after
     carrier.finish()
@@ -84,8 +92,9 @@ def _load(plan: PiecePlan, matrices: Matrices, carrier: Carrier, step: Step) -> 
     sources: Mapping[str, Source] = {"a": matrices.a, "b": matrices.b}
     for name, panel, slot, part, parts in step.loads:
         axis = "ab".index(name)
-        first = panel * (plan.rows, plan.cols)[axis]
-        extent, padded = (find(panel, panel)[axis] for find in (plan.extents, plan.computed))
+        at = (panel, 0) if name == "a" else (0, panel)
+        launch, padded = launched_block(plan, *at), plan.computed(*at)[axis]
+        first, extent = (launch.row, launch.rows) if name == "a" else (launch.col, launch.cols)
         # A has k along its columns and B along its rows, unless they are stored transposed.
         along_rows = (name == "a") != plan.turned[axis]
         block = Block(first, extent, 0, plan.k) if along_rows else Block(0, plan.k, first, extent)
@@ -95,9 +104,9 @@ def _load(plan: PiecePlan, matrices: Matrices, carrier: Carrier, step: Step) -> 
             clear=padded > extent and not part,
         )  # fmt: skip
     if matrices.c is not None:
-        block = piece_block(plan, step.row, step.col)
-        wider = plan.computed(step.row, step.col) != (block.rows, block.cols)
-        carrier.load("c", step.slots[2], matrices.c, block, row=0, clear=wider)
+        launch = launched_block(plan, step.row, step.col)
+        wider = plan.computed(step.row, step.col) != (launch.rows, launch.cols)
+        carrier.load("c", step.slots[2], matrices.c, launch, row=0, clear=wider)
 
 
 def _bound(source: Source, block: Block, part: int, parts: int) -> int:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,14 +12,14 @@ import pytest
 
 import gemmlab
 from gemmlab.devices.emulated import EmulatedDevice
-from gemmlab.dispatch.piece_plan import PiecePlan
 from gemmlab.kernels.bound import bind
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.ops.gemm import GemmOp
 from gemmlab.ops.gemm_problem import GemmProblem
-from gemmlab.pieces import cut, large_product
-from gemmlab.pieces.cut import Limits
+from gemmlab.pieces import large_product
 from support.cuda_source import needs_compiler
+from support.least_pieces import in_two_runs, smallest
+from support.stores import Store
 
 Float32Array = npt.NDArray[np.float32]
 pytestmark = [needs_compiler, pytest.mark.timeout(300)]
@@ -69,14 +69,12 @@ SLOW = {"by tile", "halves"}
 LOWEST = {"mma_tf32x3": "tf32x3", "mma_f16x3": "f16x3", "by_tile": "float32", "f16x3": "f16x3"}
 
 
-def smallest(frame: PiecePlan, limits: Limits) -> PiecePlan:
-    """The least pieces, though the whole product would fit as well."""
-    rows, cols = (cut._extent(frame, limits, axis, math.inf) for axis in (0, 1))
-    return cut.sized(frame, limits, rows, cols)
-
-
+@pytest.mark.parametrize("chunks", [None, (10, 6), (70, 131)])
 @pytest.mark.parametrize("case", [pytest.param(case, marks=[pytest.mark.slow] * (case in SLOW)) for case in CASES])
-def test_pieces_have_the_bits_of_one_launch(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pieces_have_the_bits_of_one_launch(
+    case: str, chunks: tuple[int, int] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if they are whole chunks of a store, which begin within tiles, and the call is interrupted."""
     monkeypatch.setattr(large_product, "cut", smallest)
     kernel, config, arch, (m, n, k), layout = CASES[case]
     a = values(*((k, m) if layout[0] == "t" else (m, k)))
@@ -89,12 +87,17 @@ def test_pieces_have_the_bits_of_one_launch(case: str, monkeypatch: pytest.Monke
         "kernel": kernel, "config": config or None, "precision": LOWEST.get(kernel, "highest"),
         "trans_a": layout[0] == "t", "trans_b": layout[1] == "t",
     }  # fmt: skip
-    counts: list[int] = []
-    found = gemmlab.gemm(
-        a, b, c=c, alpha=factors[0], beta=factors[1], device=f"emulated:{arch}",
-        progress=lambda _done, count: counts.append(count), **how,
-    )  # fmt: skip
-    assert counts[-1] > 1
+    out = np.full((m, n), np.nan, np.float32)
+    how |= {"a": a, "b": b, "c": c, "alpha": factors[0], "beta": factors[1], "device": f"emulated:{arch}"}
+    if chunks is None:
+        counts: list[int] = []
+        gemmlab.gemm(**how, out=out, progress=lambda _done, count: counts.append(count))
+        assert counts[-1] > 1
+    else:
+        store = Store(out, chunks)
+        complete, count = in_two_runs(1, **how, out=store, checkpoint=tmp_path / "journal")
+        assert 0 < complete < count
+        assert store.whole_chunks_were_written()
     expected = whole(kernel, find_kernel(kernel).configure(config), arch, a, b, c, factors, layout)
     assert np.isfinite(expected).all()
-    assert np.array_equal(found.view(np.uint32), expected.view(np.uint32))
+    assert np.array_equal(out.view(np.uint32), expected.view(np.uint32))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,9 @@ from hypothesis import strategies as st
 import gemmlab
 from gemmlab.core.errors import UsageError
 from gemmlab.devices.cpu_tiles import tiles_refusal
-from gemmlab.dispatch.piece_plan import PiecePlan
 from gemmlab.kernels.catalog import all_kernels
-from gemmlab.pieces import cut, large_product
+from gemmlab.pieces import large_product
+from support.least_pieces import smallest
 from support.stores import Store
 
 Float32Array = npt.NDArray[np.float32]
@@ -122,12 +121,6 @@ def test_tiles_have_the_bits_of_one_piece(
     expected = gemmlab.gemm(a, b, **how)
     assert np.array_equal(np.isnan(found), np.isnan(expected))
     same_bits(np.nan_to_num(found), np.nan_to_num(expected))
-
-
-def smallest(frame: PiecePlan, limits: cut.Limits) -> PiecePlan:
-    """The least pieces, though the whole product would fit as well."""
-    rows, cols = (cut._extent(frame, limits, axis, math.inf) for axis in (0, 1))
-    return cut.sized(frame, limits, rows, cols)
 
 
 def test_a_file_larger_than_the_memory_allowed(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from gemmlab.devices.cuda_driver import Driver
 from gemmlab.pieces import cuda_carrier, host_link
 from support import gemm_on_gpu
 from support.fake_streams import StreamsDriver
+from support.least_pieces import Stopped, in_two_runs, stop_at
+from support.stores import Store
 
 Float32Array = npt.NDArray[np.float32]
 M, N, K = 700, 900, 130
@@ -114,6 +117,38 @@ def test_pinned_arrays_are_copied_where_they_lie(play: Callable[[int], StreamsDr
     gemmlab.gemm(**arrays, device="cuda:1", memory_bytes=needed(0.45))
     assert np.array_equal(arrays["out"], arrays["a"] @ arrays["b"])
     assert len(driver.memory) <= before + 1
+
+
+@pytest.mark.parametrize("chunks", [(10, 6), (100, 130), (128, 128)])
+def test_pieces_of_whole_chunks_in_two_runs(
+    play: Callable[[int], StreamsDriver], tmp_path: Path, chunks: tuple[int, int]
+) -> None:
+    play(7)
+    a, b, c = whole_numbers(M, K, seed=1), whole_numbers(K, N, seed=2), whole_numbers(M, N, seed=3)
+    out = Store(np.full((M, N), np.nan, np.float32), chunks)
+    how: dict[str, Any] = {"device": "cuda:1", "memory_bytes": needed(0.6), "checkpoint": tmp_path / "journal"}
+    complete, count = in_two_runs(2, a=a, b=b, c=c, beta=3, out=out, **how)
+    assert 0 < complete < count
+    head = json.loads((tmp_path / "journal").read_text().splitlines()[0])
+    assert head["rows"] % chunks[0] == 0 or head["rows"] == M
+    assert head["cols"] % chunks[1] == 0 or head["cols"] == N
+    assert np.array_equal(out.values, a @ b + 3 * c)
+
+
+def test_a_pinned_operand_with_one_other_element_is_refused(
+    play: Callable[[int], StreamsDriver], tmp_path: Path
+) -> None:
+    """The GPU itself copies it, so no thread of the host sees its elements."""
+    driver = play(2)
+    a, b = whole_numbers(M, K, seed=1), whole_numbers(K, N, seed=2)
+    driver.pinned += [(x.ctypes.data, x.ctypes.data + x.nbytes) for x in (a, b)]
+    out = Store(np.full((M, N), np.nan, np.float32))
+    how: dict[str, Any] = {"device": "cuda:1", "memory_bytes": needed(0.45), "checkpoint": tmp_path / "journal"}
+    with pytest.raises(Stopped):
+        gemmlab.gemm(a, b, out=out, progress=stop_at(2), **how)
+    b[77, 501] += 1
+    with pytest.raises(UsageError, match="gemm: b holds other numbers than when this checkpoint was begun"):
+        gemmlab.gemm(a, b, out=out, **how)
 
 
 def test_layouts_and_part_of_a_file(play: Callable[[int], StreamsDriver], tmp_path: Path) -> None:

@@ -13,12 +13,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 
 import gemmlab
 from gemmlab.core.errors import RecordError, UsageError
-from gemmlab.pieces import cpu_limits
+from gemmlab.devices.cpu_tiles import tiles_refusal
+from gemmlab.pieces import large_product
 from gemmlab.pieces.array_identity import digest
 from gemmlab.pieces.block_sources import ArraySource, Block, StoreSource
+from support.least_pieces import Stopped, in_two_runs, smallest, stop_at
 from support.stores import Store
 
 Float32Array = npt.NDArray[np.float32]
@@ -112,19 +116,10 @@ def test_a_killed_process_is_resumed(files: dict[str, Any], tmp_path: Path, how:
     assert (again.returncode, again.stdout.split()) == (0, [str(PIECES)] * 2)
 
 
-class Stopped(Exception):  # noqa: N818 - it is no error
-    """Raised by a progress function."""
-
-
 def begin(files: dict[str, Any], folder: Path, at: int = 3, **how: Any) -> None:
     """Compute a few pieces."""
-
-    def stop(done: int, _count: int) -> None:
-        if done >= at:
-            raise Stopped
-
     with pytest.raises(Stopped):
-        resume(files, folder, progress=stop, **how)
+        resume(files, folder, progress=stop_at(at), **how)
 
 
 def resume(files: dict[str, Any], folder: Path, **how: Any) -> Any:
@@ -295,11 +290,55 @@ def test_a_result_that_does_not_outlive_the_process_is_refused(files: dict[str, 
     assert not (tmp_path / "journal").exists()
 
 
-def test_pieces_are_whole_chunks_of_a_store(files: dict[str, Any], tmp_path: Path) -> None:
-    out = Store(np.full((M, N), np.nan, np.float32), chunks=(144, 40))
-    resume({**files, "out": out}, tmp_path, memory_bytes=2_000_000)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    extents=st.tuples(st.integers(2, 420), st.integers(1, 300), st.integers(1, 90)),
+    chunks=st.tuples(st.integers(1, 150), st.integers(1, 150)), at=st.integers(1, 4), turned=st.booleans(),
+    factors=st.sampled_from([(1.0, 0.0), (-2.0, 0.25)]), reproducible=st.booleans(),
+)  # fmt: skip
+@example(extents=(420, 300, 90), chunks=(10, 6), at=2, turned=False, factors=(1.0, 0.0), reproducible=False)
+def test_pieces_are_whole_chunks_of_a_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, extents: tuple[int, int, int], chunks: tuple[int, int], at: int,
+    *, turned: bool, factors: tuple[float, float], reproducible: bool,
+) -> None:  # fmt: skip
+    """Whatever multiples they have in common with a kernel's tile, they have the bits of one piece."""
+    monkeypatch.setattr(large_product, "cut", smallest)
+    m, n, k = extents
+    rng = np.random.default_rng(m + n + k)
+    a, b, c = (rng.random(shape, dtype=np.float32) for shape in ((m, k), (k, n), (m, n)))
+    how: dict[str, Any] = {"a": a, "b": np.asfortranarray(b) if turned else b, "reproducible": reproducible}
+    how |= {"alpha": factors[0], "beta": factors[1], "c": c if factors[1] else None}
+    out = Store(np.full((m, n), np.nan, np.float32), chunks)
+    (tmp_path / "journal").unlink(missing_ok=True)
+    in_two_runs(at, **how, out=out, checkpoint=tmp_path / "journal")
+    assert out.whole_chunks_were_written()
+    assert np.array_equal(out.values.view(np.uint32), gemmlab.gemm(**how).view(np.uint32))
+
+
+@pytest.mark.parametrize(("precision", "kernel"), [("float32", None), ("bf16x6", None), ("bf16x6", "amx_bf16x6")])
+def test_whole_chunks_have_the_bits_of_tiles(tmp_path: Path, precision: str, kernel: str | None) -> None:
+    """AMX tiles compute a block of 32 x 32 by a method that depends on the elements of all of it."""
+    if why := tiles_refusal():
+        pytest.skip(why)
+    rng = np.random.default_rng(9)
+    a, b = (rng.random(shape, dtype=np.float32) for shape in ((700, 300), (300, 800)))
+    a[[100, 333]] *= np.float32(1e-38)
+    b[:, [299, 555]] *= np.float32(2.0**100)
+    how: dict[str, Any] = {"a": a, "b": b, "precision": precision, "kernel": kernel}
+    out = Store(np.full((700, 800), np.nan, np.float32), (10, 6))
+    complete, count = in_two_runs(2, **how, out=out, memory_bytes=2_500_000, checkpoint=tmp_path / "journal")
+    assert 0 < complete < count
+    assert out.whole_chunks_were_written()
+    assert np.array_equal(out.values.view(np.uint32), gemmlab.gemm(**how).view(np.uint32))
+
+
+def test_chunks_without_a_small_common_multiple_with_the_tile(tmp_path: Path) -> None:
+    """A common multiple of chunks of 1000 and a CPU's tile, 12000 x 8000, would be the whole result."""
+    shape = (9000, 7000)
+    a, b = np.ones((shape[0], 2), np.float32), np.ones((2, shape[1]), np.float32)
+    out = Store(np.zeros(shape, np.float32), (1000, 1000))
+    complete, count = in_two_runs(2, a=a, b=b, out=out, memory_bytes=60 << 20, checkpoint=tmp_path / "journal")
     head = lines(tmp_path)[0]
-    tile = cpu_limits.LIMITS.tile
-    for extent, chunk, unit, whole in zip((head["rows"], head["cols"]), out.chunks, tile, (M, N), strict=True):
-        assert extent == whole or (extent % chunk == 0 and extent % unit == 0)
-    assert np.array_equal(out.values, gemmlab.gemm(np.asarray(files["a"]), np.asarray(files["b"])))
+    assert 0 < complete < count
+    assert (head["rows"] % 1000, head["cols"] % 1000) == (0, 0)
+    assert np.all(out.values == 2)

@@ -18,7 +18,9 @@ import gemmlab
 from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.cuda_driver import open_driver
 from stream_rate import pinned_arrays
+from support.least_pieces import in_two_runs
 from support.paths import ROOT
+from support.stores import Store
 
 Float32Array = npt.NDArray[np.float32]
 pytestmark = pytest.mark.usefixtures("gpu")
@@ -155,6 +157,19 @@ def test_a_killed_process_is_resumed(tmp_path: Path) -> None:
     assert int(resumed.stdout.split()[0]) == complete
     files = [np.memmap(tmp_path / name, np.float32, "r", shape=(3000, 3000)) for name in ("a", "b", "out")]
     assert np.array_equal(bits(files[2]), bits(gemmlab.gemm(files[0], files[1], device="cuda:0")))
+
+
+@pytest.mark.parametrize("chunks", [(1000, 1000), (10, 6), (700, 130)])
+@pytest.mark.parametrize("how", [{}, {"precision": "float32"}, {"precision": "f16x3"}, {"precision": "tf32x3"}])
+def test_pieces_of_whole_chunks_in_two_runs(chunks: tuple[int, int], how: dict[str, Any], tmp_path: Path) -> None:
+    """They begin within tiles, and have the bits of pieces that do not."""
+    m, n, k = 3000, 2900, 500
+    a, b = uniform(m, k), uniform(k, n)
+    out = Store(np.full((m, n), np.nan, np.float32), chunks)
+    how = {**how, "device": "cuda:0", "memory_bytes": 24 << 20}
+    complete, count = in_two_runs(2, a=a, b=b, out=out, checkpoint=tmp_path / "journal", **how)
+    assert 0 < complete < count
+    assert np.array_equal(bits(out.values), bits(gemmlab.gemm(a, b, **how)))
 
 
 @pytest.mark.usefixtures("alone")

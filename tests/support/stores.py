@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 
@@ -38,3 +41,26 @@ class Store:
         )
         sizes = [(rows.stop - rows.start) * (cols.stop - cols.start) for rows, cols in self.writes]
         return whole and sum(sizes) == self.shape[0] * self.shape[1]
+
+
+class DecodingStore(Store):
+    """A store that, as Zarr, has all chunks that a copy concerns in memory at a time, encoded and decoded.
+
+    It keeps no lists of reads and writes, which take memory too.
+    """
+
+    def __getitem__(self, place: Any) -> npt.NDArray[Any]:
+        with self._in_memory(place, 2):
+            found: npt.NDArray[Any] = self.values[place].copy()
+            return found
+
+    def __setitem__(self, place: Any, values: npt.NDArray[Any]) -> None:
+        with self._in_memory(place, 4):
+            self.values[place] = values
+
+    @contextmanager
+    def _in_memory(self, place: tuple[slice, slice], copies: int) -> Iterator[None]:
+        chunks = [-(-cut.stop // chunk) - cut.start // chunk for cut, chunk in zip(place, self.chunks, strict=True)]
+        kept = np.empty((copies, *chunks, *self.chunks), np.float32)
+        yield
+        del kept

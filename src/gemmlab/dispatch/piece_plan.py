@@ -65,8 +65,12 @@ class PiecePlan(Display):
     """False if alpha or k is 0: A and B are not read."""
     reads_c: bool = False
     """True if c is added, so that it is copied to the device."""
+    chunks: tuple[int, int] = (1, 1)
+    """Rows of the chunks of op(a), and columns of those of op(b), in stores, which read whole chunks; 1 without."""
+    chunk_bytes: int = 0
+    """Bytes of the largest chunk of operands and result in stores; 0 without chunks."""
     workspace_bytes: int = 0
-    """Bytes of device memory that the kernel needs besides operands and result."""
+    """Bytes of device memory besides panels and pieces: for the kernel or, on a CPU, for chunks of stores."""
     memory_bytes: int = 0
     """Bytes of device memory that may be used: the caller's bound or, without one, `PieceDevice.room`."""
     least_bytes: int = 0
@@ -161,18 +165,14 @@ class PiecePlan(Display):
 
         Rows and columns that are copied for tiles at two pieces (`tile`) are counted once.
         """
-        down, across = self.grid
-        if not self.count:
-            return 0
-        added = FLOAT_BYTES * self.m * self.n * self.reads_c
-        if not self.reads:
-            return added
-        stays, passes = (self.m, self.n) if self.by_rows else (self.n, self.m)
-        turns, panels, step = (down, across, self.cols) if self.by_rows else (across, down, self.rows)
-        # A strip in the opposite direction finds the last two panels of the one before it.
-        resident = (passes - max(0, panels - 2) * step, passes if panels <= 2 else 2 * step)
-        again = (passes - resident[0]) * (turns // 2) + (passes - resident[1]) * ((turns - 1) // 2)
-        return FLOAT_BYTES * self.k * (stays + passes + again) + added
+        return self._copied(1.0, 1.0)
+
+    @property
+    def bytes_read(self) -> int:
+        """About the bytes that stores read for the copies to the device: whole chunks for each panel."""
+        sizes = zip((self.rows, self.cols), self.chunks, strict=True)
+        down, across = (1 + (chunk - math.gcd(each, chunk)) / each for each, chunk in sizes)
+        return self._copied(down, across)
 
     @property
     def bytes_out(self) -> int:
@@ -210,6 +210,21 @@ class PiecePlan(Display):
     def _count(self, extent: int, each: int, axis: int) -> int:
         whole, rest = divmod(extent, each)
         return max(whole + (rest >= self.tail[axis] and rest > 0), min(extent, 1))
+
+    def _copied(self, rows: float, cols: float) -> int:
+        """Return the bytes that are copied to the device, if panels of A and B have so many times their elements."""
+        down, across = self.grid
+        if not self.count:
+            return 0
+        added = FLOAT_BYTES * self.m * self.n * self.reads_c
+        if not self.reads:
+            return added
+        stays, passes = (self.m * rows, self.n * cols) if self.by_rows else (self.n * cols, self.m * rows)
+        turns, panels, step = (down, across, self.cols * cols) if self.by_rows else (across, down, self.rows * rows)
+        # A strip in the opposite direction finds the last two panels of the one before it.
+        resident = (passes - max(0, panels - 2) * step, passes if panels <= 2 else 2 * step)
+        again = (passes - resident[0]) * (turns // 2) + (passes - resident[1]) * ((turns - 1) // 2)
+        return FLOAT_BYTES * self.k * round(stays + passes + again) + added
 
     def _span(self, index: int, axis: int) -> tuple[int, int]:
         whole, each, tile = (self.m, self.n)[axis], (self.rows, self.cols)[axis], self.tile[axis]

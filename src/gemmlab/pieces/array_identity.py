@@ -71,7 +71,7 @@ def digest(source: Source, block: Block | None = None, most_bytes: int = 0) -> s
             source.read(part, values)
             # Chunk by chunk, so that the digest does not depend on how many are read at a time.
             for each in parts(source, part):
-                total.update(np.ascontiguousarray(values[each.within(part)]))
+                total.update(np.ascontiguousarray(values[each.within(part)]).data)
         return total.digest()
 
     threads = min(_MOST_THREADS, os.cpu_count() or 1, len(bands)) if isinstance(source, ArraySource) else 1

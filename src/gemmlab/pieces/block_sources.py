@@ -5,10 +5,11 @@ Rows and columns are those of the memory or the store: an operand that kernels r
 
 from __future__ import annotations
 
+import math
 import mmap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +45,13 @@ class Block(NamedTuple):
         """Yield the block in bands of at most `rows` rows."""
         for start in range(0, self.rows, rows):
             yield self._replace(row=self.row + start, rows=min(rows, self.rows - start))
+
+
+class ChunkFacts(TypedDict):
+    """The fields of a `PiecePlan` with the same names."""
+
+    chunks: tuple[int, int]
+    chunk_bytes: int
 
 
 class Source(Protocol):
@@ -169,6 +177,15 @@ def parts(source: Source, block: Block, most_bytes: int = 0) -> Iterator[Block]:
     for row, height in _cuts(block.row, block.rows, rows, max(1, most // wide)):
         for col, width in _cuts(block.col, block.cols, cols, wide):
             yield Block(row, height, col, width)
+
+
+def of_chunks(a: Source | None, b: Source | None, others: Iterable[Source], turned: tuple[bool, bool]) -> ChunkFacts:
+    """Return what a plan must know of the chunks of a product's matrices, as they are stored."""
+    found = [each.chunks for each in (a, b, *others) if each is not None and each.chunks is not None]
+    rows = a.chunks[turned[0]] if a is not None and a.chunks is not None else 1
+    cols = b.chunks[not turned[1]] if b is not None and b.chunks is not None else 1
+    most = max((FLOAT_BYTES * math.prod(each) for each in found), default=0)
+    return ChunkFacts(chunks=(max(1, rows), max(1, cols)), chunk_bytes=most)
 
 
 def at_once(nbytes: int) -> int:

@@ -5,8 +5,10 @@ One thread copies in, one multiplies (with the threads of the kernel), one copie
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +37,8 @@ class CpuCarrier:
             for name, room in rooms.items()
         }
         self._last: dict[tuple[str, int], Future[None]] = {}
+        self._store_lock = threading.Lock()
+        """Held while chunks of a store are copied: the plan has memory for the chunks of one copy."""
         self._reader, self._multiplier, self._writer = (ThreadPoolExecutor(1) for _ in range(3))
 
     def load(self, name: str, slot: int, source: Source, block: Block, *, row: int, clear: bool) -> None:
@@ -50,7 +54,8 @@ class CpuCarrier:
             # The block as if it began at the slot's first row.
             whole = block._replace(row=block.row - row)
             for part in parts(source, block, at_once(FLOAT_BYTES * block.rows * block.cols)):
-                source.read(part, into[part.within(whole)])
+                with self._copying(source):
+                    source.read(part, into[part.within(whole)])
 
         self._last[name, slot] = self._reader.submit(run)
 
@@ -78,8 +83,11 @@ class CpuCarrier:
         def run() -> None:
             before.result()
             for part in parts(target, block, at_once(FLOAT_BYTES * block.rows * block.cols)):
-                target.write(part, values[part.within(block)])
-            done()
+                with self._copying(target):
+                    target.write(part, values[part.within(block)])
+            # It may read the piece again.
+            with self._copying(target):
+                done()
 
         self._last["c", slot] = self._writer.submit(run)
 
@@ -91,3 +99,7 @@ class CpuCarrier:
         for each in (self._reader, self._multiplier, self._writer):
             each.shutdown(wait=True, cancel_futures=True)
         self._slots.clear()
+
+    def _copying(self, source: Source) -> AbstractContextManager[object]:
+        """Return the lock for a copy from or to an array; one that does nothing for an array without chunks."""
+        return nullcontext() if source.chunks is None else self._store_lock

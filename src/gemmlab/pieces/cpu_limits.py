@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.choice_values import FORCED, RULE, Choice
 from gemmlab.dispatch.cpu_forced import forced_product
@@ -21,6 +22,7 @@ from gemmlab.dispatch.cpu_precision import cpu_way
 from gemmlab.dispatch.override import USUAL, checked_config, named_kernel
 from gemmlab.dispatch.piece_plan import PiecePlan
 from gemmlab.dispatch.precision_rule import HIGHEST
+from gemmlab.pieces.block_sources import at_once
 from gemmlab.pieces.cut import Limits
 
 Float32Array = npt.NDArray[np.float32]
@@ -32,6 +34,11 @@ _BY_TILES = "amx_bf16x6"
 _FEWEST_LINES, _LINES = 256, 32
 """The fewest rows and columns with which a piece is sure to use AMX tiles, and the rows and columns of the blocks that
 they compute: a piece's rows and columns are rounded up to multiples.
+"""
+
+_COPIES = 5
+"""How often a store's package has the chunks in memory that are copied at a time. To write a part of a chunk, Zarr has
+it as read and as changed, each of them encoded and decoded; to read, it has three. Some objects are freed late.
 """
 
 
@@ -77,6 +84,18 @@ def cpu_framed(frame: PiecePlan, call: Call, choice: Choice, steps: Steps) -> Pi
     if alone and _along_row(steps):
         return frame
     return replace(frame, least=(2, 2))
+
+
+def cpu_limits(frame: PiecePlan) -> Limits:
+    """Return the limits of pieces on a CPU. Their workspace is for the chunks of stores that are copied at a time."""
+
+    def workspace(rows: int, cols: int) -> int:
+        if not frame.chunk_bytes:
+            return 0
+        most = max(rows * frame.k * frame.reads, cols * frame.k * frame.reads, rows * cols)
+        return _COPIES * max(frame.chunk_bytes, at_once(FLOAT_BYTES * most))
+
+    return replace(LIMITS, workspace=workspace, purpose="chunks of stores")
 
 
 def multiply_by(call: Call, choice: Choice) -> Multiply:

@@ -40,6 +40,8 @@ class Limits:
     """Function that returns the estimated time of the product for a piece of that many rows and columns, in seconds;
     `None` if unknown.
     """
+    purpose: str = "the kernel"
+    """What the workspace is for."""
 
 
 @lru_cache(maxsize=64)
@@ -52,15 +54,16 @@ def cut(frame: PiecePlan, limits: Limits) -> PiecePlan:
     smallest = _smallest(frame, limits)
     frame = replace(frame, least_bytes=smallest.device_bytes)
     if smallest.device_bytes > frame.memory_bytes:
+        besides = f" and {smallest.workspace_bytes:,} for {limits.purpose}" if smallest.workspace_bytes else ""
         raise UsageError(
             f"gemm: memory_bytes is {frame.memory_bytes:,}; {frame.m} x {frame.n} with {frame.k} terms takes at least "
-            f"{smallest.device_bytes:,}, for pieces of {smallest.rows} x {smallest.cols}"
+            f"{smallest.device_bytes:,}, for pieces of {smallest.rows} x {smallest.cols}{besides}"
         )
     plans = [_predicted(plan, limits) for plan in _plans(frame, limits)]
     least = min(plan.seconds or 0.0 for plan in plans)
     # Of plans that are about as fast, take the one that uses the link least: it may be slower than assumed.
     able = [plan for plan in plans if (plan.seconds or 0.0) <= _AS_FAST * least]
-    return min(able, key=lambda plan: (plan.bytes_in, plan.count))
+    return min(able, key=lambda plan: (plan.bytes_read, plan.count))
 
 
 def sized(frame: PiecePlan, limits: Limits, rows: int, cols: int) -> PiecePlan:

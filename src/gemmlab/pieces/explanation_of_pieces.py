@@ -13,6 +13,7 @@ from gemmlab.dispatch.piece_plan import PiecePlan
 from gemmlab.dispatch.reasons import device_to_explain, look
 from gemmlab.dispatch.request import Operand, request, rows_contiguous
 from gemmlab.dispatch.shadows import packed
+from gemmlab.pieces.block_sources import StoreSource, of_chunks
 from gemmlab.pieces.cpu_limits import Steps
 from gemmlab.pieces.cut import cut
 from gemmlab.pieces.large_product import checked_bytes
@@ -32,9 +33,10 @@ def explain_pieces(call: Call, device: object, memory_bytes: int) -> Choice:
     left, right = large.left, large.right
     turned = [not rows_contiguous(x) and rows_contiguous(x.T) for x in (left, right)]
     (m, n), k = large.shape, left.shape[1]
+    a, b = (StoreSource(x) if _stored(x) else None for x in (call.a, call.b))
     frame = PiecePlan(
         m, n, k, max(1, m), max(1, n), by_rows=True, turned=(turned[0], turned[1]), reads=bool(k),
-        memory_bytes=allowed,
+        memory_bytes=allowed, **of_chunks(a, b, (), (turned[0], turned[1])),
     )  # fmt: skip
     steps = Steps(left.strides, right.strides)
     where = device_to_explain(device, call.a, call.b)
@@ -51,6 +53,10 @@ def _planned(place: PieceDevice, call: Call, frame: PiecePlan, steps: Steps) -> 
 
 
 def _view(call: str, name: str, value: Any) -> Operand:
-    if not isinstance(value, tuple | list) and is_stored(value) and not hasattr(value, "__dlpack__"):
+    if _stored(value):
         return Operand(packed(tuple(map(int, value.shape))))
     return look(call, name, value)
+
+
+def _stored(value: Any) -> bool:
+    return not isinstance(value, tuple | list) and is_stored(value) and not hasattr(value, "__dlpack__")

@@ -20,7 +20,7 @@ from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.choice_values import Choice
 from gemmlab.dispatch.piece_plan import PiecePlan
 from gemmlab.pieces.array_identity import digest, identity, outlives
-from gemmlab.pieces.block_sources import Source, at_once
+from gemmlab.pieces.block_sources import Source, at_once, of_chunks
 from gemmlab.pieces.checkpoint import Checkpoint, Place
 from gemmlab.pieces.cut import Limits, cut, sized
 from gemmlab.pieces.large_request import LargeRequest, large_request
@@ -88,9 +88,12 @@ def _path(value: object) -> Path | None:
 def _frame(large: LargeRequest) -> PiecePlan:
     """Return a plan of one piece, to be cut."""
     (m, n), k = large.operands.shape, large.operands.left.shape[1]
+    reads, matrices = bool(k and large.operands.alpha), large.matrices
+    a, b = (matrices.a, matrices.b) if reads else (None, None)
+    others = [each for each in (matrices.c, matrices.out) if each is not None]
     return PiecePlan(
-        m, n, k, max(1, m), max(1, n), by_rows=True, turned=large.turned, reads=bool(k and large.operands.alpha),
-        reads_c=large.matrices.c is not None,
+        m, n, k, max(1, m), max(1, n), by_rows=True, turned=large.turned, reads=reads, reads_c=matrices.c is not None,
+        **of_chunks(a, b, others, large.turned),
     )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from gemmlab.dispatch.waves import Gpu, gpu_model
 from gemmlab.ops.footprint import available_bytes
 from gemmlab.ops.gemm_problem import GemmProblem
 from gemmlab.pieces.carrier import Carrier
-from gemmlab.pieces.cpu_limits import LIMITS, Steps, cpu_choice, cpu_framed, multiply_by
+from gemmlab.pieces.cpu_limits import Steps, cpu_choice, cpu_framed, cpu_limits, multiply_by
 from gemmlab.pieces.cut import Limits
 from gemmlab.pieces.gpu_limits import framed, limits_for, whole_choice
 from gemmlab.pieces.pinned_ring import BUFFER_BYTES, BUFFERS
@@ -80,7 +80,7 @@ class CpuPieces:
         self, call: Call, frame: PiecePlan, _factors: Factors, steps: Steps
     ) -> tuple[Choice, PiecePlan, Limits]:  # fmt: skip
         choice = cpu_choice(call, frame)
-        return choice, cpu_framed(frame, call, choice, steps), LIMITS
+        return choice, cpu_framed(frame, call, choice, steps), cpu_limits(frame)
 
     def carrier(self, plan: PiecePlan, choice: Choice, call: Call, factors: Factors) -> Carrier:
         from gemmlab.pieces.cpu_carrier import CpuCarrier

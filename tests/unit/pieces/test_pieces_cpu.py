@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from gemmlab.devices.cpu_tiles import tiles_refusal
 from gemmlab.kernels.catalog import all_kernels
 from gemmlab.pieces import large_product
 from support.least_pieces import smallest
-from support.stores import Store
+from support.stores import DecodingStore, Store
 
 Float32Array = npt.NDArray[np.float32]
 RNG = np.random.default_rng(29)
@@ -161,6 +163,47 @@ def test_no_more_than_the_plan_is_allocated(monkeypatch: pytest.MonkeyPatch) -> 
     assert plan is not None
     assert sum(taken) == plan.device_bytes
     assert 4 * sum(rows * cols for rows, cols in a.reads + b.reads) == plan.bytes_in
+
+
+def traced(**call: Any) -> int:
+    """Return the most bytes of arrays and Python objects that a product takes."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        gemmlab.gemm(**call)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("resumable", [False, True])
+@pytest.mark.parametrize("chunks", [(100, 100), (300, 20), (512, 512), (900, 1000)])
+def test_chunks_of_stores_are_within_the_memory_allowed(
+    chunks: tuple[int, int], tmp_path: Path, *, resumable: bool
+) -> None:
+    a, b, c, out = (DecodingStore(uniform(1000, 1000), chunks) for _ in range(4))
+    how: dict[str, Any] = {"a": a, "b": b, "c": c, "beta": 0.5, "out": out}
+    journal: dict[str, Any] = {"checkpoint": tmp_path / "journal"} if resumable else {}
+    with pytest.raises(UsageError, match=r"for pieces of [0-9]+ x [0-9]+ and [0-9,]+ for chunks of stores") as refused:
+        gemmlab.gemm(**how, **journal, memory_bytes=1000)
+    low = int(str(refused.value).split("at least ")[1].split(", for")[0].replace(",", ""))
+    gemmlab.gemm(uniform(9, 9), uniform(9, 9), memory_bytes=1 << 20)
+    for allowed in (low, 2 * low, 5 * low):
+        (tmp_path / "journal").unlink(missing_ok=True)
+        # Besides arrays, some objects of Python.
+        assert traced(**how, **journal, memory_bytes=allowed) <= allowed + 300_000
+    same_bits(out.values, gemmlab.gemm(a.values, b.values, c=c.values, beta=0.5))
+
+
+@pytest.mark.in_turns(20)
+def test_chunks_of_zarr_are_within_the_memory_allowed(tmp_path: Path) -> None:
+    zarr = pytest.importorskip("zarr")
+    n, allowed = 1500, 14 << 20
+    a, b, out = (zarr.create_array(str(tmp_path / name), shape=(n, n), chunks=(500, 500), dtype="f4") for name in "abo")
+    a[:], b[:] = uniform(n, n), uniform(n, n)
+    gemmlab.gemm(a, b, out=out, memory_bytes=allowed)
+    assert traced(a=a, b=b, out=out, memory_bytes=allowed) <= allowed + 500_000
+    same_bits(out[:], gemmlab.gemm(a[:], b[:]))
 
 
 def test_a_nan_and_an_infinity_are_data() -> None:

@@ -74,6 +74,31 @@ def with_memory(frame: PiecePlan, nbytes: int) -> PiecePlan:
     return replace(frame, memory_bytes=nbytes)
 
 
+@settings(max_examples=200, deadline=None)
+@given(
+    extents=st.tuples(*[st.integers(1, 900)] * 2), each=st.tuples(*[st.integers(1, 300)] * 2),
+    tile=st.tuples(*[st.sampled_from([1, 32, 96, 128])] * 2), unit=st.sampled_from([1, 32]),
+)  # fmt: skip
+def test_launches_are_whole_tiles_around_pieces(
+    extents: tuple[int, int], each: tuple[int, int], tile: tuple[int, int], unit: int
+) -> None:
+    """Each fits into a slot, and its extents are among those for which a plan has workspace."""
+    rows, cols = (min(whole, max(one, a_tile)) for whole, one, a_tile in zip(extents, each, tile, strict=True))
+    plan = PiecePlan(*extents, 10, rows, cols, by_rows=True, turned=(False, False), tile=tile, tail=tile, unit=unit)
+    for row, col in plan.order():
+        begins, sizes = (row * plan.rows, col * plan.cols), plan.extents(row, col)
+        launched = plan.launched(row, col)
+        for (first, length), begin, size, whole, one in zip(launched, begins, sizes, extents, tile, strict=True):
+            assert first % one == 0
+            assert first <= begin
+            assert begin + size <= first + length <= whole
+            assert (first + length) % one == 0 or first + length == whole
+            assert length >= min(one, whole)
+        height, width = plan.computed(row, col)
+        assert height in plan.heights
+        assert width in plan.widths
+
+
 def test_a_step_exchanges_one_panel_and_a_part_of_the_next_strips() -> None:
     plan = PiecePlan(400, 500, 10, 100, 100, by_rows=True, turned=(False, False))
     steps = list(route(plan))

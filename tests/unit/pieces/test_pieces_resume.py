@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -183,7 +184,7 @@ def test_an_operand_with_one_other_element_is_refused(
     files: dict[str, Any], tmp_path: Path, kind: str, name: str
 ) -> None:
     """Wherever it lies, and though a mapped file keeps the time of its last change until it is flushed."""
-    kinds = {
+    kinds: dict[str, Callable[[Any], Any]] = {
         "memory": np.array, "mapped for writing": lambda x: x, "store": lambda x: Store(np.array(x)),
         "mapped for reading": lambda x: np.memmap(x.filename, np.float32, "r", shape=x.shape),
         "store in chunks": lambda x: Store(np.array(x), chunks=(70, 90)),

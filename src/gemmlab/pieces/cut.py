@@ -27,8 +27,8 @@ class Limits:
     """Requirements of the kernel and the arrays on pieces."""
 
     tile: tuple[int, int] = (1, 1)
-    """(rows, columns): pieces begin at multiples of these numbers: tiles of the kernel, or whole chunks of a result of
-    at least a tile.
+    """(rows, columns): pieces begin at multiples of these numbers: tiles of the kernel, or whole chunks of a result,
+    about as many as a tile has.
     """
     whole: tuple[bool, bool] = (False, False)
     """True for an axis of C (rows, columns) that is not cut."""

@@ -115,7 +115,7 @@ def _resumable(large: LargeRequest, call: Call, limits: Limits) -> Limits:
         )
     if out.chunks is None:
         return limits
-    rows, cols = (chunk * -(-tile // chunk) for tile, chunk in zip(limits.tile, out.chunks, strict=True))
+    rows, cols = (chunk * max(1, tile // chunk) for tile, chunk in zip(limits.tile, out.chunks, strict=True))
     return replace(limits, tile=(rows, cols))
 
 

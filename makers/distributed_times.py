@@ -195,12 +195,13 @@ def messages(own: torch.Tensor, mesh: DeviceMesh, *, by_terms: bool) -> None:
     begun = torch.cuda.current_stream().record_event() if own.is_cuda else None
     groups = (None, group)
     memory = common_memory(groups, device)
+    shares = [share(depth, mesh.size(), rank) for rank in range(mesh.size())]
     turns = turns_of_ranks(
         rows, depth, depth, sends_a=False, sends_b=True, fixed=False, by_terms=by_terms, apart=memory is not None,
-        shares=[share(depth, mesh.size(), rank) for rank in range(mesh.size())],
+        shares=shares,
     )  # fmt: skip
     rank = dist.get_rank(group)
-    _, sent = sources_of((own.t(), own), groups, depth, turns, rank, Traffic(), begun, memory)
+    _, sent = sources_of((own.t(), own), groups, ([], shares), turns, rank, Traffic(), begun, memory)
     sent.start(0)
     for turn in range(len(turns[rank])):
         with memory.alternate(turn, after_all=False) if memory else nullcontext():

@@ -11,15 +11,18 @@ import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
+from torch.distributed.tensor.placement_types import _StridedShard
 
 import gemmlab.distributed
 import gemmlab.torch
 from gemmlab.core.errors import ArgumentTypeError, UsageError
-from gemmlab.distributed import Traffic, algorithm, panels
+from gemmlab.distributed import Choice, Traffic, algorithm, explain_choice, mesh_product, panels, redistribution
 
 M, N, K = 37, 29, 53
 PANEL = 16
 PLACES = {"rows": Shard(0), "columns": Shard(1), "replica": Replicate(), "sum": Partial()}
+CASES = 16
+"""Cases of `every_algorithm`."""
 SMALL = {"PANEL": PANEL, "WORDS": 8 * 24, "DEPTH": 24}
 """Sizes of panels in these tests."""
 
@@ -108,6 +111,56 @@ def on_a_grid(rank: int, ranks: int) -> list[float]:
     return each_placement(rank, (2, 2) if ranks == 4 else (1, ranks), cases)
 
 
+def every_algorithm(_rank: int, ranks: int) -> list[tuple[str, float, float]]:
+    """Random placements on random meshes, by each algorithm that is considered: its name, the error, and the bytes that
+    this rank received as a part of the formula.
+    """
+    rng = np.random.default_rng(ranks)
+    # Messages of few elements, so that ranks exchange several in turn.
+    changed, vars(redistribution)["WORDS"] = vars(redistribution)["WORDS"], 50
+    found = list[tuple[str, float, float]]()
+    meshes = [line_or_grid(*extents) for extents in {(ranks,), (1, ranks), (ranks, 1), (2, max(1, ranks // 2))}
+              if np.prod(extents) == ranks]  # fmt: skip
+    try:
+        for number in range(CASES):
+            mesh = meshes[rng.integers(len(meshes))]
+            left, right = (tuple(rng.choice(list(PLACES), mesh.ndim)) for _ in "ab")
+            m, n, k = SHAPES[number] if number < len(SHAPES) else map(int, rng.integers(1, 60, 3))
+            a, b, c = operands(m, n, k)
+            one, two = spread(a, mesh, left), spread(b, mesh, right)
+            for way in explain_choice(one, two).considered:
+                vars(mesh_product)["explain_choice"] = lambda *_, way=way, **__: Choice(way, (way,))
+                counted, beta = Traffic(), float(number % 2)
+                got = gemmlab.distributed.gemm(one, two, traffic=counted)
+                formula = way.bytes_before + way.bytes_meanwhile
+                received = counted.received / formula if formula else float(counted.received > 0)
+                error = error_of(got.full_tensor(), a, b, c, 1.0, 0.0)
+                if beta:
+                    added = spread(c, mesh, tuple(rng.choice(list(PLACES), mesh.ndim)))
+                    got = gemmlab.distributed.gemm(one, two, c=added, alpha=0.5, beta=beta)
+                    error = max(error, error_of(got.full_tensor(), a, b, c, 0.5, beta))
+                found.append((way.algorithm, error, received))
+    finally:
+        vars(redistribution)["WORDS"], vars(mesh_product)["explain_choice"] = changed, explain_choice
+    return found
+
+
+def other_placements(_rank: int, ranks: int) -> list[float]:
+    """Operands that only torch can redistribute: a cut with strides, as of FSDP with tensor parallelism; an average."""
+    a, b, c = operands(16, 8, 12)
+    mesh = line_or_grid(2, 2) if ranks == 4 else line_or_grid(ranks)
+    if ranks == 4:
+        dp, tp = mesh.get_coordinate()
+        part = b.chunk(2, 1)[tp].chunk(2, 1)[dp]
+        places = [_StridedShard(1, split_factor=2), Shard(1)]
+        left = spread(a, mesh, ("rows", "replica"))
+        right = DTensor.from_local(part, mesh, places, run_check=False, shape=b.shape, stride=b.stride())
+    else:
+        left = DTensor.from_local(a, mesh, [Partial("avg")], run_check=False)
+        right = spread(b, mesh, ("replica",))
+    return [error_of(gemmlab.distributed.gemm(left, right).full_tensor(), a, b, torch.zeros_like(c), 1.0, 0.0)]
+
+
 def bits(_rank: int, ranks: int) -> Any:
     place = {1: ("rows",), 2: ("rows",), 3: ("columns",), 4: ("rows", "columns")}[ranks]
     mesh = line_or_grid(*((2, 2) if ranks == 4 else (ranks,)))
@@ -183,9 +236,15 @@ def wrong_on_one_rank(rank: int, ranks: int) -> list[str]:
     short = DTensor.from_local(
         right.to_local()[:3], mesh, [Shard(0)], run_check=False, shape=b.shape, stride=b.stride()
     )  # fmt: skip
+    # Otherwise than torch a matrix may be cut along its free axis, but not if it is redistributed or C is added.
+    narrow, low = (
+        DTensor.from_local(part, mesh, [Shard(axis)], run_check=False, shape=b.shape, stride=b.stride())
+        for axis, part in ((1, spread(b, mesh, ("columns",)).to_local()[:, :3]), (0, left.to_local()[:3]))
+    )
     alone: list[dict[str, Any]] = [
         {"precision": "foo"}, {"beta": 1.0}, {"traffic": 3}, {"alpha": "x"},
         {"b": spread(operands(8, 8, 5)[1], mesh, ("rows",))}, {"b": b}, {"a": learns}, {"b": short},
+        {"b": narrow}, {"a": low, "c": spread(c, mesh, ("rows",)), "beta": 1.0},
     ]  # fmt: skip
     for wrong in alone:
         how = {"a": left, "b": right} | (wrong if rank == 0 else {})
@@ -198,6 +257,17 @@ def wrong_on_one_rank(rank: int, ranks: int) -> list[str]:
         gemmlab.gemm(left, right)
     with pytest.raises(ArgumentTypeError, match="a is tuple; it must be a DTensor"):
         gemmlab.distributed.explain_choice((3, 4), (4, 5))
+    stacks, other = (
+        spread(torch.ones((2, 8, 8), device=kind()), mesh, ("replica",)),
+        spread(b, line_or_grid(1, ranks), ("rows", "rows")),
+    )
+    cube = spread(a, line_or_grid(1, 1, ranks), ("rows",) * 3)
+    for one, two, named in (
+        (stacks, b, "a has 3 dimensions"), (left, alone[4]["b"], "k differs"), (left, other, "another mesh"),
+        (cube, cube, "the mesh has 3 dimensions"),
+    ):  # fmt: skip
+        with pytest.raises(UsageError, match=named):
+            gemmlab.distributed.explain_choice(one, two)
     return texts
 
 
@@ -218,8 +288,11 @@ def by_operator(_rank: int, ranks: int) -> list[float]:
 
 
 SCENES: dict[int, list[Any]] = {
-    1: [bits], 2: [on_a_line, by_terms, bits, traffic, special_values, disagreement, wrong_on_one_rank, by_operator],
-    3: [on_a_line, by_terms, on_a_grid, bits, traffic], 4: [on_a_grid, bits, traffic],
+    1: [bits],
+    2: [every_algorithm, other_placements, on_a_line, by_terms, bits, traffic, special_values, disagreement,
+        wrong_on_one_rank, by_operator],
+    3: [every_algorithm, on_a_line, by_terms, on_a_grid, bits, traffic],
+    4: [every_algorithm, other_placements, on_a_grid, bits, traffic],
 }  # fmt: skip
 
 

@@ -13,7 +13,8 @@ except ModuleNotFoundError as error:
         "gemmlab.distributed needs torch: pip install 'gemmlab[torch]', or '.[torch]' in a checkout", name=error.name
     ) from error
 
-from gemmlab.distributed.algorithm import Candidate, Choice, explain_choice
+from gemmlab.distributed.algorithm import explain_choice
+from gemmlab.distributed.candidate import Candidate, Choice
 from gemmlab.distributed.mesh_product import gemm
 from gemmlab.distributed.sharding import register
 from gemmlab.distributed.traffic import Traffic

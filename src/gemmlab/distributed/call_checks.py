@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import torch
-from torch.distributed.tensor import DTensor, Shard
+from torch.distributed.tensor import DTensor
 
 from gemmlab.core.argument_checks import float32_scalar
 from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.core.precision import PRECISIONS
 from gemmlab.dispatch.precision_rule import precision_for
 from gemmlab.distributed.agreement import CALL
-from gemmlab.distributed.placements import share
+from gemmlab.distributed.placements import COLUMNS, OTHER, ROWS, share, words
 from gemmlab.distributed.traffic import Traffic
 
 MOST_DIMENSIONS = 2
@@ -58,30 +58,30 @@ def _check_operands(a: DTensor, b: DTensor, c: DTensor | None) -> None:
         raise UsageError(f"{CALL}: a is {_shape(a)} and b is {_shape(b)}: k differs")
     if c is not None and tuple(c.shape) != (a.shape[0], b.shape[1]):
         raise UsageError(f"{CALL}: c is {_shape(c)}; the product is {a.shape[0]}x{b.shape[1]}")
-    _check_part("a", a, free=0)
-    _check_part("b", b, free=1)
+    check_part("a", a, free=0 if c is None else None)
+    check_part("b", b, free=1 if c is None else None)
     if c is not None:
-        _check_part("c", c, free=None)
+        check_part("c", c, free=None)
 
 
-def _check_part(name: str, x: DTensor, free: int | None) -> None:
+def check_part(name: str, x: DTensor, free: int | None) -> None:
     """Raise `UsageError` if this rank's part of a matrix has not the extents that torch's cuts give it.
 
-    Along the axis `free`, which is not k, a matrix may be cut otherwise.
+    Along the axis `free`, which is not k, a matrix may be cut otherwise, if it is not redistributed and no C is added.
     """
     mesh, part = x.device_mesh, x._local_tensor.shape  # noqa: SLF001 - `to_local` costs the host ten times as much
-    for axis, word in enumerate(("rows", "columns")):
-        cuts = [(dimension, p) for dimension, p in enumerate(x.placements) if p.is_shard() and p.dim % 2 == axis]
-        # Other classes, as `_StridedShard`, cut in other ways.
-        if (axis == free and cuts) or any(type(placement) is not Shard for _, placement in cuts):
+    layout = words(x.placements)
+    for axis, cut in enumerate((ROWS, COLUMNS)):
+        if OTHER in layout or (axis == free and cut in layout):
             continue
         extent = x.shape[axis]
-        for dimension, _ in cuts:
-            extent = len(share(extent, mesh.size(dimension), mesh.get_local_rank(dimension)))
+        for dimension, word in enumerate(layout):
+            if word == cut:
+                extent = len(share(extent, mesh.size(dimension), mesh.get_local_rank(dimension)))
         if part[axis] != extent:
             raise UsageError(
-                f"{CALL}: this rank's part of {name} has {part[axis]} {word}; it must have {extent}, as torch cuts "
-                f"{x.shape[axis]} {word}"
+                f"{CALL}: this rank's part of {name} has {part[axis]} {cut}; it must have {extent}, as torch cuts "
+                f"{x.shape[axis]} {cut}"
             )
 
 

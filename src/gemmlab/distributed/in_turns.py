@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
+import numpy as np
 import torch
 import torch.distributed as dist
+from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor
 
 from gemmlab.api import gemm as multiply
 from gemmlab.choices import explain_choice as library_choice
 from gemmlab.dispatch.precision_rule import HIGHEST
 from gemmlab.distributed.agreement import answered
-from gemmlab.distributed.algorithm import Candidate
+from gemmlab.distributed.candidate import Candidate
+from gemmlab.distributed.message_group import mesh_group
 from gemmlab.distributed.panel_sources import common_memory, sources_of
 from gemmlab.distributed.panel_turns import Turn, own_turn, turns_of_ranks
 from gemmlab.distributed.placements import COLUMNS, ROWS, share
@@ -38,12 +41,12 @@ def product_in_turns(
     if a.shape[1] == 0 or alpha == 0.0:
         if agreed:
             agreed()
-        return result.zero_() if c is None else beta * c
-    groups = _group(a, way.a, COLUMNS), _group(b, way.b, ROWS)
-    shares, rank = _shares(a.shape[1], groups)
+        return result.zero_() if c is None else torch.mul(c, beta, out=result)
+    mesh = a.device_mesh
+    along = _along_k(mesh, way.a, COLUMNS), _along_k(mesh, way.b, ROWS)
     extents = left.shape[1], right.shape[1], a.shape[1]
     sends: dict[str, Any] = {
-        "sends_a": groups[0] is not None, "sends_b": groups[1] is not None, "fixed": options["reproducible"],
+        "sends_a": bool(along[0]), "sends_b": bool(along[1]), "fixed": options["reproducible"],
         "by_terms": way.by_terms,
     }  # fmt: skip
     written: tuple[range, range] | None = None
@@ -58,20 +61,27 @@ def product_in_turns(
         multiply(one.t(), two, c=onto, alpha=alpha, beta=factor, out=into, **how)
 
     begun = _recorded(left.device)
-    if mine := own_turn(*extents, own=shares[rank], **sends):
+    own = _share_at(mesh, a.shape[1], () if all(along) else along[0] or along[1], mesh.get_coordinate() or ())
+    if mine := own_turn(*extents, own=own, **sends):
         one, two = (
-            local if group else local[mine.terms.start : mine.terms.stop]
-            for local, group in zip((left, right), groups, strict=True)
+            local if sent else local[mine.terms.start : mine.terms.stop]
+            for local, sent in zip((left, right), along, strict=True)
         )
         multiply_part(
             one[:, mine.rows.start : mine.rows.stop], two[:, mine.columns.start : mine.columns.stop], mine, options
         )
     if agreed:
         agreed()
+    # Ranks wait for each other when a group is made, so all must have agreed.
+    groups = _group(mesh, along[0]), _group(mesh, along[1])
+    shares = _shares(mesh, a.shape[1], along[0], groups[0]), _shares(mesh, a.shape[1], along[1], groups[1])
     memory = common_memory(groups, left.device)
-    turns_of_all = turns_of_ranks(*extents, shares=shares, apart=memory is not None, **sends)
+    # If both operands are sent, or none, all ranks have the same turns.
+    alone = None in groups and (groups[0] or groups[1])
+    rank, owned = (dist.get_rank(alone), shares[0] or shares[1]) if alone else (0, [range(0)])
+    turns_of_all = turns_of_ranks(*extents, shares=owned, apart=memory is not None, **sends)
     turns = turns_of_all[rank]
-    sources = sources_of((left, right), groups, a.shape[1], turns_of_all, rank, traffic, begun, memory)
+    sources = sources_of((left, right), groups, shares, turns_of_all, rank, traffic, begun, memory)
     by_messages = memory is None and groups != (None, None)
     for source in sources:
         answered(lambda source=source: source.start(0))
@@ -92,17 +102,6 @@ def product_in_turns(
         memory.meet()
         memory.join()
     return result
-
-
-def _shares(depth: int, groups: tuple[Any, Any]) -> tuple[list[range], int]:
-    """Return the parts of k that the ranks of a group own, and this rank's number in the group, if k of one operand
-    alone is cut; else an empty part, as if of a single rank.
-    """
-    group = groups[0] or groups[1]
-    if group is None or None not in groups:
-        return [range(0)], 0
-    ranks = dist.get_world_size(group)
-    return [share(depth, ranks, rank) for rank in range(ranks)], dist.get_rank(group)
 
 
 def _recorded(device: torch.device) -> Any:
@@ -126,10 +125,29 @@ def _beside_messages(left: torch.Tensor, right: torch.Tensor, options: dict[str,
     return {"kernel": short.kernel, "config": dict(short.config)}
 
 
-def _group(x: DTensor, way: tuple[str, ...], cut: str) -> Any:
-    """Return the process group among whose ranks k of an operand is cut; `None` if k is whole on every rank."""
-    mesh = x.device_mesh
-    return next(
-        (mesh.get_group(dimension) for dimension, word in enumerate(way) if word == cut and mesh.size(dimension) > 1),
-        None,
-    )
+def _along_k(mesh: DeviceMesh, way: tuple[str, ...], cut: str) -> tuple[int, ...]:
+    """Return the dimensions of the mesh along which k of an operand is cut; none if k is whole on every rank."""
+    return tuple(dimension for dimension, word in enumerate(way) if word == cut and mesh.size(dimension) > 1)
+
+
+def _group(mesh: DeviceMesh, dimensions: tuple[int, ...]) -> Any:
+    return mesh_group(mesh, dimensions) if dimensions else None
+
+
+def _share_at(mesh: DeviceMesh, depth: int, dimensions: tuple[int, ...], at: Sequence[int]) -> range:
+    """Return the terms of k of the rank at a place of the mesh. k is cut along `dimensions`, one after another; without
+    any, a rank has no terms of its own.
+    """
+    found = range(depth if dimensions else 0)
+    for dimension in dimensions:
+        part = share(len(found), mesh.size(dimension), at[dimension])
+        found = found[part.start : part.stop]
+    return found
+
+
+def _shares(mesh: DeviceMesh, depth: int, dimensions: tuple[int, ...], group: Any) -> list[range]:
+    """Return the terms of k of each rank of a group, in the group's order, which may be another than the mesh's."""
+    if group is None:
+        return []
+    places = {int(rank): at for at, rank in np.ndenumerate(mesh.mesh.numpy())}
+    return [_share_at(mesh, depth, dimensions, places[rank]) for rank in dist.get_process_group_ranks(group)]

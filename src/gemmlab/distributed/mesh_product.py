@@ -9,11 +9,13 @@ from torch.distributed.tensor import DTensor
 
 from gemmlab.api import gemm as multiply
 from gemmlab.core.errors import GemmlabError
-from gemmlab.distributed.agreement import agree, answered, decline
+from gemmlab.distributed.agreement import agree, decline
 from gemmlab.distributed.algorithm import explain_choice
-from gemmlab.distributed.call_checks import checked_factors
+from gemmlab.distributed.call_checks import check_part, checked_factors
+from gemmlab.distributed.candidate import Candidate
 from gemmlab.distributed.in_turns import product_in_turns
-from gemmlab.distributed.placements import ROWS, SUM, placement_for, words
+from gemmlab.distributed.placements import placement_for, words
+from gemmlab.distributed.redistribution import moved, placed
 from gemmlab.distributed.traffic import Traffic
 
 
@@ -31,11 +33,14 @@ def gemm(
     An operand that is cut along k is sent in panels while earlier panels are multiplied. The memory of a rank contains
     its shards, its part of C, and two panels of each such operand. If one operand is sent, a panel has at most 512 MiB.
     If both are sent, or with `reproducible`, a panel has 4,096 terms of k, and two take 32,768 bytes for each row or
-    column of the rank's part of C. `traffic` counts the bytes of panels. GPUs of one host keep the memory of panels for
-    later calls with the same mesh.
+    column of the rank's part of C. GPUs of one host keep the memory of panels for later calls with the same mesh.
+
+    A matrix that is redistributed first takes the memory of the rank's new part, and messages at most 128 MiB. An
+    algorithm that adds sums of different ranks (`"k"`) takes, in place of the part of C, that of the rank's sums and a
+    half as much, and messages as before. `traffic` counts the bytes that the rank receives, and its buffers.
 
     With `reproducible` (as in `gemmlab.gemm`) the result has the same bits on any number of ranks: k is always cut into
-    the same panels, and the algorithm `"k"`, which adds sums of different ranks, is not taken.
+    the same panels, and no algorithm adds sums of different ranks.
 
     Raises `ArgumentTypeError` (a TypeError) for other operands, `UsageError` (a ValueError) for shapes and meshes that
     do not fit, an unknown `precision` and a `beta` without `c`, and on every rank when the ranks' calls differ or
@@ -43,6 +48,10 @@ def gemm(
     """
     try:
         factors = checked_factors(a, b, c, alpha, beta, precision, traffic)
+        way = explain_choice(a, b, precision=precision, reproducible=reproducible).best
+        for name, x, layout in (("a", a, way.a), ("b", b, way.b)):
+            if words(x.placements) != layout:
+                check_part(name, x, free=None)
     except GemmlabError:
         meshes = [x.device_mesh for x in (a, b) if isinstance(x, DTensor)]
         if meshes:
@@ -58,39 +67,34 @@ def gemm(
         ]  # fmt: skip
         agree(facts, a.device_mesh)
 
-    way = explain_choice(a, b, precision=precision, reproducible=reproducible).best
     # Without messages before the product, a rank multiplies its own terms first.
-    early = (words(a.placements), words(b.placements)) != (way.a, way.b) or c is not None or way.algorithm == "k"
+    early = (words(a.placements), words(b.placements)) != (way.a, way.b) or c is not None or bool(way.sums)
     if early:
         agreed()
-    left, right = _placed(a, way.a), _placed(b, way.b)
-    added = _placed(c, way.c) if c is not None and factors[1] != 0 else None
+    counted = Traffic() if traffic is None else traffic
+    left, right = placed(a, way.a, counted), placed(b, way.b, counted)
+    added = placed(c, way.c, counted) if c is not None and factors[1] != 0 else None
     options = {"precision": precision, "reproducible": reproducible}
-    if way.algorithm == "k":
-        return _by_parts_of_k(left, right, added, factors, options)
-    local = product_in_turns(left, right, added, factors, options, way, traffic or Traffic(), None if early else agreed)
-    return _whole(local, a, b, way.c)
+    if way.sums:
+        local = _by_parts_of_k(left, right, added, factors, options, way, counted)
+    else:
+        local = product_in_turns(left, right, added, factors, options, way, counted, None if early else agreed)
+    shape = torch.Size((a.shape[0], b.shape[1]))
+    return DTensor.from_local(
+        local, a.device_mesh, [placement_for(word) for word in way.c], run_check=False, shape=shape,
+        stride=(shape[1], 1),
+    )  # fmt: skip
 
 
 def _by_parts_of_k(
-    a: DTensor, b: DTensor, added: DTensor | None, factors: tuple[float, float], options: dict[str, Any]
-) -> DTensor:
-    """Return C cut into rows: each rank multiplies its part of k, and a reduce-scatter adds the partial sums."""
+    a: DTensor, b: DTensor, added: DTensor | None, factors: tuple[float, float], options: dict[str, Any],
+    way: Candidate, traffic: Traffic,
+) -> torch.Tensor:  # fmt: skip
+    """Return this rank's part of C: each rank multiplies its part of k, and ranks add the partial sums."""
     alpha, beta = factors
-    part: Any = multiply(a.to_local(), b.to_local(), alpha=alpha, **options)
-    total = _placed(_whole(part, a, b, (SUM,)), (ROWS,))
-    return total if added is None else _whole(total.to_local() + beta * added.to_local(), a, b, (ROWS,))
-
-
-def _placed(x: DTensor, way: tuple[str, ...]) -> DTensor:
-    if words(x.placements) == way:
-        return x
-    found: DTensor = answered(lambda: x.redistribute(x.device_mesh, [placement_for(word) for word in way]))
-    return found
-
-
-def _whole(local: torch.Tensor, a: DTensor, b: DTensor, way: tuple[str, ...]) -> DTensor:
-    shape = torch.Size((a.shape[0], b.shape[1]))
-    return DTensor.from_local(
-        local, a.device_mesh, [placement_for(word) for word in way], run_check=False, shape=shape, stride=(shape[1], 1)
+    # Nothing else has the partial sums, whose memory is free once they are added.
+    total = moved(
+        multiply(a.to_local(), b.to_local(), alpha=alpha, **options), (a.shape[0], b.shape[1]), way.sums, way.c,
+        a.device_mesh, traffic,
     )  # fmt: skip
+    return total if added is None else total.add_(added.to_local(), alpha=beta)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -25,7 +26,7 @@ def common_memory(groups: tuple[Any, Any], device: torch.device) -> PeerMemory |
 def sources_of(
     local: tuple[torch.Tensor, torch.Tensor],
     groups: tuple[Any, Any],
-    depth: int,
+    shares: tuple[Sequence[range], Sequence[range]],
     turns: list[list[Turn]],
     rank: int,
     traffic: Traffic,
@@ -34,20 +35,21 @@ def sources_of(
 ) -> list[Source]:
     """Return the sources of the panels of A and B.
 
-    `local` are this rank's parts of A and B, k first; `groups` the ranks among which k of A and B, `depth` terms, is
-    cut, or `None`. `turns` are those with panels of all ranks, `rank` is this one. `begun` is an event after which the
-    local parts are complete; `None` on a CPU. `memory` is that of `common_memory`.
+    `local` are this rank's parts of A and B, k first; `groups` the ranks among which k of A and B is cut, or `None`;
+    `shares` the terms of each of these ranks. `turns` are those with panels of all ranks, `rank` is this one. `begun`
+    is an event after which the local parts are complete; `None` on a CPU. `memory` is that of `common_memory`.
     """
     panels = (
         [[Panel(turn.terms, turn.rows, turn.parts) for turn in each] for each in turns],
         [[Panel(turn.terms, turn.columns, turn.parts) for turn in each] for each in turns],
     )
 
-    def source(each: torch.Tensor, group: Any, some: list[list[Panel]], *, of_a: bool) -> Source:
+    def source(number: int) -> Source:
+        each, group, some = local[number], groups[number], panels[number]
         if group is None:
             return Whole(each, some[rank])
         if memory is not None:
-            return PeerPanels(each, depth, some, memory, traffic, begun, of_a=of_a)
-        return Panels(each, depth, some[rank], group, traffic)
+            return PeerPanels(each, shares[number], some, memory, traffic, begun, of_a=number == 0)
+        return Panels(each, shares[number], some[rank], group, traffic)
 
-    return [source(local[0], groups[0], panels[0], of_a=True), source(local[1], groups[1], panels[1], of_a=False)]
+    return [source(0), source(1)]

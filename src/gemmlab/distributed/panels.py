@@ -14,7 +14,6 @@ import torch
 import torch.distributed as dist
 
 from gemmlab.distributed.message_group import message_group
-from gemmlab.distributed.placements import share
 from gemmlab.distributed.traffic import Traffic
 
 WORDS = 1 << 27
@@ -77,15 +76,16 @@ class Whole:
 
 
 class Panels:
-    """The panels of an operand whose k is cut between the ranks of `group`; `local` is this rank's part, k first.
+    """The panels of an operand whose k is cut between the ranks of `group`; `local` is this rank's part, k first, and
+    `shares` are the terms of each.
 
     k is the first axis in memory too, so the part of a panel that one rank broadcasts is contiguous.
     """
 
     def __init__(
-        self, local: torch.Tensor, depth: int, panels: Sequence[Panel], group: Any, traffic: Traffic
+        self, local: torch.Tensor, shares: Sequence[range], panels: Sequence[Panel], group: Any, traffic: Traffic
     ) -> None:  # fmt: skip
-        self._local, self._depth, self._panels, self._group, self._traffic = local, depth, panels, group, traffic
+        self._local, self._shares, self._panels, self._group, self._traffic = local, shares, panels, group, traffic
         self._beside = message_group(group)
         self._waiting = dict[int, tuple[torch.Tensor, list[Any]]]()
 
@@ -115,9 +115,8 @@ class Panels:
 
     def _parts(self, panel: torch.Tensor, now: Panel) -> Iterator[tuple[torch.Tensor, int]]:
         """Yield (part of `panel` that one rank owns, global rank of the owner); the owner's part is copied in here."""
-        ranks, own = dist.get_world_size(self._group), dist.get_rank(self._group)
-        for index in range(ranks):
-            theirs = share(self._depth, ranks, index)
+        own = dist.get_rank(self._group)
+        for index, theirs in enumerate(self._shares):
             part = common(theirs, now.terms)
             if not part:
                 continue

@@ -17,25 +17,24 @@ import torch
 from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.distributed.panels import Panel, common
 from gemmlab.distributed.peer_memory import SLOTS, Rectangle
-from gemmlab.distributed.placements import share
 from gemmlab.distributed.traffic import Traffic
 
 
 class PeerPanels:
     """The panels of an operand whose k is cut between ranks with a common `memory` (`PeerMemory`).
 
-    `panels` has a list for each rank, of the panels that it receives, and all lists are equally long. `local` is this
-    rank's part, k first. Of B (`of_a` false) a panel has a row for each term of k; of A (`of_a` true) a row for each
-    line, as the operand has. `begun` is an event after which `local` is complete.
+    `panels` has a list for each rank, of the panels that it receives, and all lists are equally long. `shares` has the
+    terms of each rank, `local` is this rank's part, k first. Of B (`of_a` false) a panel has a row for each term of k;
+    of A (`of_a` true) a row for each line, as the operand has. `begun` is an event after which `local` is complete.
     """
 
     def __init__(
-        self, local: torch.Tensor, depth: int, panels: Sequence[Sequence[Panel]], memory: Any, traffic: Traffic,
-        begun: Any, *, of_a: bool,
+        self, local: torch.Tensor, shares: Sequence[range], panels: Sequence[Sequence[Panel]], memory: Any,
+        traffic: Traffic, begun: Any, *, of_a: bool,
     ) -> None:  # fmt: skip
         rows = local.t() if of_a else local
         self._rows = rows if rows.stride(1) == 1 or rows.numel() == 0 else rows.contiguous()
-        self._depth, self._panels, self._of_a = depth, panels, of_a
+        self._own, self._panels, self._of_a = shares[memory.own], panels, of_a
         self._memory, self._traffic = memory, traffic
         memory.reserve(max(len(one.terms) * len(one.lines) for each in panels for one in each) * FLOAT_BYTES)
         self._first = memory.count
@@ -47,7 +46,7 @@ class PeerPanels:
         same slot.
         """
         memory, number = self._memory, self._first + turn
-        own = share(self._depth, memory.ranks, memory.own)
+        own = self._own
         for apart in range(1, memory.ranks + 1):
             rank = (memory.own + apart) % memory.ranks
             now = self._panels[rank][turn]

@@ -7,17 +7,20 @@ from typing import Any
 
 from torch.distributed.tensor import Partial, Replicate, Shard
 
-ROWS, COLUMNS, REPLICA, SUM = "rows", "columns", "replica", "sum"
+ROWS, COLUMNS, REPLICA, SUM, OTHER = "rows", "columns", "replica", "sum", "other"
 """Words for the layout of a matrix along one dimension of a mesh: cut into rows, cut into columns, replicated, or with
-a sum over ranks still to do.
+a sum over ranks still to do. `OTHER` is a placement that only torch can change, as a cut with strides or an average.
 """
 
 
 def word_for(placement: Any) -> str:
     """Return the word for a placement of torch."""
-    if isinstance(placement, Shard):
+    # Subclasses have other meanings.
+    if type(placement) is Shard:
         return COLUMNS if placement.dim in (1, -1) else ROWS
-    return SUM if isinstance(placement, Partial) else REPLICA
+    if type(placement) is Partial and placement.reduce_op == "sum":
+        return SUM
+    return REPLICA if type(placement) is Replicate else OTHER
 
 
 def placement_for(word: str) -> Any:

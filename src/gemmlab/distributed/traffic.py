@@ -1,4 +1,4 @@
-"""Counts of the bytes that a rank receives as panels."""
+"""Counts of the bytes that a rank receives."""
 
 from __future__ import annotations
 
@@ -10,13 +10,18 @@ import torch
 
 @dataclass(slots=True)
 class Traffic:
-    """Bytes of panels on one rank, over all calls of `gemm` that the object is passed to."""
+    """Bytes on one rank, over all calls of `gemm` that the object is passed to.
+
+    What torch moves is not counted: matrices with placements that only torch can change (`placements.OTHER`).
+    """
 
     received: int = 0
-    """Bytes that the rank received."""
+    """Bytes that the rank received: of redistributed matrices, of panels, and of partial sums."""
     largest_buffer: int = 0
-    """Most bytes that the buffers of one operand's panels took at one time."""
+    """Most bytes that the buffers of one operand's panels, or messages of a redistribution, took at one time."""
 
     def hold(self, buffers: Iterable[torch.Tensor]) -> None:
-        """Update `largest_buffer`; `buffers` are all buffers of one operand that are in use now."""
+        """Update `largest_buffer`; `buffers` are all buffers of one operand or redistribution that are in
+        use now.
+        """
         self.largest_buffer = max(self.largest_buffer, sum(each.numel() * each.element_size() for each in buffers))

@@ -48,3 +48,21 @@ def test_costs_are_never_negative_and_one_rank_moves_nothing(
     assert found.best.algorithm in found.reason
     if set(mesh[:size]) == {1}:
         assert found.best.bytes_before == found.best.bytes_meanwhile == 0
+
+
+def test_operands_that_fit_a_mesh_move_nothing() -> None:
+    fitting = {
+        (("rows", "rows"), ("replica", "replica")): ("rows", "rows"),
+        (("rows", "replica"), ("replica", "columns")): ("rows", "columns"),
+        (("replica", "replica"), ("columns", "columns")): ("columns", "columns"),
+        (("rows", "replica"), ("replica", "replica")): ("rows", "columns"),
+    }
+    for (a, b), c in fitting.items():
+        best = choose((4096, 4096, 4096), a, b, (2, 4), "cuda").best
+        assert (best.bytes_before, best.bytes_meanwhile, best.c) == (0, 0, c), (a, b, best)
+    summed = choose((64, 64, 1 << 20), ("columns", "columns"), ("rows", "rows"), (2, 4), "cuda").best
+    assert (summed.algorithm, summed.sums, summed.bytes_before) == ("k", ("sum", "sum"), 0)
+    tensor_parallel = choose((4096, 64, 1 << 18), ("rows", "columns"), ("replica", "rows"), (2, 4), "cuda").best
+    assert (tensor_parallel.algorithm, tensor_parallel.c) == ("rows-k", ("rows", "columns"))
+    fixed = choose((64, 64, 1 << 20), ("columns", "columns"), ("rows", "rows"), (2, 4), "cuda", reproducible=True)
+    assert not any(one.sums for one in fixed.considered)

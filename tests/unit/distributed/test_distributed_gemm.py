@@ -46,6 +46,26 @@ def test_every_placement_gives_the_product(ranks: int, scene: str) -> None:
         assert max(answer[scene]) <= 1.0
 
 
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_every_algorithm_gives_the_product_and_moves_no_more_than_its_formula(ranks: int) -> None:
+    seen = set()
+    for answer in played(ranks):
+        for algorithm, error, received in answer["every_algorithm"]:
+            seen.add(algorithm)
+            assert error <= 1.0, algorithm
+            assert received <= 1.0, algorithm
+    of_all = zip(*(answer["every_algorithm"] for answer in played(ranks)), strict=True)
+    # Of bytes before and meanwhile, two ranks may receive most.
+    assert all(max(received) == 0 or max(received) > 0.5 for received in ([one[2] for one in case] for case in of_all))
+    assert seen >= {"rows", "columns", "k", "grid", "rows-k", "columns-k"}
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_placements_that_only_torch_can_change(ranks: int) -> None:
+    for answer in played(ranks):
+        assert max(answer["other_placements"]) <= 1.0
+
+
 def test_bits_do_not_depend_on_the_number_of_ranks() -> None:
     (alone,) = played(1)
     for ranks in (2, 3, 4):
@@ -61,9 +81,9 @@ def test_bytes_are_those_of_the_formula_and_buffers_are_as_stated(ranks: int, re
     assert best.bytes_before == 0
     for other, counted in answers:
         assert other == best
-        assert counted.received <= 1.1 * best.bytes_meanwhile
         assert counted.largest_buffer <= 2 * PANEL * 4 * 96
-    assert sum(counted.received for _, counted in answers) == pytest.approx(ranks * best.bytes_meanwhile)
+    # The formula is that of the rank that receives most, which is another where parts are uneven.
+    assert max(counted.received for _, counted in answers) == best.bytes_meanwhile
 
 
 def test_special_values_are_data() -> None:
@@ -91,6 +111,8 @@ def test_wrong_arguments_of_one_rank_are_an_error_of_all_and_nobody_waits() -> N
         "b is",
         "a requires a gradient",
         "this rank's part of b has 3 rows; it must have 4, as torch cuts 8 rows",
+        "this rank's part of b has 3 columns; it must have 4",
+        "this rank's part of a has 3 rows; it must have 4",
     ]
     for own, other, part in zip(first, second, named, strict=True):
         assert part in own

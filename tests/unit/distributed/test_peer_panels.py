@@ -145,10 +145,11 @@ def same(found: torch.Tensor, expected: torch.Tensor) -> bool:
 def multiply_all(memory: Memory, whole: torch.Tensor, everyone: list[list[Panel]], *, of_a: bool) -> Traffic:
     """Queue one rank's part of a product, as `in_turns.product_in_turns` does; `whole` has k first."""
     depth, traffic, panels = whole.shape[0], Traffic(), everyone[memory.own]
-    own = share(depth, memory.ranks, memory.own)
+    shares = [share(depth, memory.ranks, rank) for rank in range(memory.ranks)]
+    own = shares[memory.own]
     local = whole[own.start : own.stop].clone()
     local = local.t().contiguous().t() if of_a else local
-    source = PeerPanels(local, depth, everyone, memory, traffic, None, of_a=of_a)
+    source = PeerPanels(local, shares, everyone, memory, traffic, None, of_a=of_a)
     source.start(0)
     for turn, now in enumerate(panels):
         memory.alternate(turn)

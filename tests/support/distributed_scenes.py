@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
-from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 from torch.distributed.tensor.placement_types import _StridedShard
 
@@ -17,6 +17,7 @@ import gemmlab.distributed
 import gemmlab.torch
 from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.distributed import Choice, Traffic, algorithm, explain_choice, mesh_product, panels, redistribution
+from gemmlab.distributed.mesh_parts import part_at, parts_of
 
 M, N, K = 37, 29, 53
 PANEL = 16
@@ -142,6 +143,37 @@ def every_algorithm(_rank: int, ranks: int) -> list[tuple[str, float, float]]:
                 found.append((way.algorithm, error, received))
     finally:
         vars(redistribution)["WORDS"], vars(mesh_product)["explain_choice"] = changed, explain_choice
+    return found
+
+
+def another_order(rank: int, ranks: int) -> list[float]:
+    """Meshes whose ranks are in another order than torch's groups, or that do not contain all processes."""
+    order = {3: [2, 0], 4: [3, 1, 0, 2]}[ranks]
+    mesh, extents = DeviceMesh(kind(), torch.tensor(order).view(-1, 2)), (ranks // 2, 2)
+    a, b, _ = operands(15, 7, 13)
+    if rank not in order:
+        outside = DTensor.from_local(a, mesh, [Replicate()] * 2, run_check=False)
+        with pytest.raises(UsageError, match="the mesh does not contain this process"):
+            gemmlab.distributed.gemm(outside, outside.t())
+        return [0.0]
+
+    def part(x: torch.Tensor, layout: tuple[str, ...]) -> torch.Tensor:
+        (top, bottom), (left, right) = part_at(parts_of(x.shape, layout, extents), mesh.get_coordinate())
+        return x[top:bottom, left:right].contiguous()
+
+    found = []
+    for left, right in all_pairs([("rows",) * 2, ("columns",) * 2], repeat=2):
+        one, two = (
+            DTensor.from_local(
+                part(x, layout), mesh, [PLACES[word] for word in layout], run_check=False, shape=x.shape,
+                stride=x.stride(),
+            )
+            for x, layout in ((a, left), (b, right))
+        )  # fmt: skip
+        got = gemmlab.distributed.gemm(one, two).to_local()
+        way = gemmlab.distributed.explain_choice(one, two).best
+        expected = part((a.double() @ b.double()).float(), way.c)
+        found.append(float((got - expected).abs().max()) if expected.numel() else 0.0)
     return found
 
 
@@ -291,8 +323,8 @@ SCENES: dict[int, list[Any]] = {
     1: [bits],
     2: [every_algorithm, other_placements, on_a_line, by_terms, bits, traffic, special_values, disagreement,
         wrong_on_one_rank, by_operator],
-    3: [every_algorithm, on_a_line, by_terms, on_a_grid, bits, traffic],
-    4: [every_algorithm, other_placements, on_a_grid, bits, traffic],
+    3: [every_algorithm, another_order, on_a_line, by_terms, on_a_grid, bits, traffic],
+    4: [every_algorithm, another_order, other_placements, on_a_grid, bits, traffic],
 }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.core.precision import PRECISIONS
 from gemmlab.dispatch.precision_rule import precision_for
 from gemmlab.distributed.agreement import CALL
-from gemmlab.distributed.placements import COLUMNS, OTHER, ROWS, share, words
+from gemmlab.distributed.placements import COLUMNS, OTHER, ROWS, place_in, share, words
 from gemmlab.distributed.traffic import Traffic
 
 MOST_DIMENSIONS = 2
@@ -70,14 +70,14 @@ def check_part(name: str, x: DTensor, free: int | None) -> None:
     Along the axis `free`, which is not k, a matrix may be cut otherwise, if it is not redistributed and no C is added.
     """
     mesh, part = x.device_mesh, x._local_tensor.shape  # noqa: SLF001 - `to_local` costs the host ten times as much
-    layout = words(x.placements)
+    layout, at = words(x.placements), place_in(mesh)
     for axis, cut in enumerate((ROWS, COLUMNS)):
         if OTHER in layout or (axis == free and cut in layout):
             continue
         extent = x.shape[axis]
         for dimension, word in enumerate(layout):
             if word == cut:
-                extent = len(share(extent, mesh.size(dimension), mesh.get_local_rank(dimension)))
+                extent = len(share(extent, mesh.size(dimension), at[dimension]))
         if part[axis] != extent:
             raise UsageError(
                 f"{CALL}: this rank's part of {name} has {part[axis]} {cut}; it must have {extent}, as torch cuts "

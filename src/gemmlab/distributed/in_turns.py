@@ -20,7 +20,7 @@ from gemmlab.distributed.candidate import Candidate
 from gemmlab.distributed.message_group import mesh_group
 from gemmlab.distributed.panel_sources import common_memory, sources_of
 from gemmlab.distributed.panel_turns import Turn, own_turn, turns_of_ranks
-from gemmlab.distributed.placements import COLUMNS, ROWS, share
+from gemmlab.distributed.placements import COLUMNS, ROWS, place_in, share
 from gemmlab.distributed.traffic import Traffic
 
 
@@ -61,7 +61,7 @@ def product_in_turns(
         multiply(one.t(), two, c=onto, alpha=alpha, beta=factor, out=into, **how)
 
     begun = _recorded(left.device)
-    own = _share_at(mesh, a.shape[1], () if all(along) else along[0] or along[1], mesh.get_coordinate() or ())
+    own = _share_at(mesh, a.shape[1], () if all(along) else along[0] or along[1], place_in(mesh))
     if mine := own_turn(*extents, own=own, **sends):
         one, two = (
             local if sent else local[mine.terms.start : mine.terms.stop]

@@ -54,7 +54,7 @@ def gemm(
                 check_part(name, x, free=None)
     except GemmlabError:
         meshes = [x.device_mesh for x in (a, b) if isinstance(x, DTensor)]
-        if meshes:
+        if meshes and meshes[0].get_coordinate() is not None:
             decline(meshes[0])
         raise
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from torch.distributed.tensor import Partial, Replicate, Shard
 
+from gemmlab.core.errors import UsageError
+
 ROWS, COLUMNS, REPLICA, SUM, OTHER = "rows", "columns", "replica", "sum", "other"
 """Words for the layout of a matrix along one dimension of a mesh: cut into rows, cut into columns, replicated, or with
 a sum over ranks still to do. `OTHER` is a placement that only torch can change, as a cut with strides or an average.
@@ -31,6 +33,16 @@ def placement_for(word: str) -> Any:
 def words(placements: Sequence[Any]) -> tuple[str, ...]:
     """Return the words for a matrix's placements, one for each dimension of the mesh."""
     return tuple(word_for(placement) for placement in placements)
+
+
+def place_in(mesh: Any) -> tuple[int, ...]:
+    """Return this rank's place in a mesh. It need not be its rank in the mesh's groups, which torch sorts. Raises
+    `UsageError` in a process that the mesh does not contain.
+    """
+    found = mesh.get_coordinate()
+    if found is None:
+        raise UsageError("gemmlab.distributed.gemm: the mesh does not contain this process, which has no part of it")
+    return tuple(map(int, found))
 
 
 def share(extent: int, parts: int, index: int) -> range:

@@ -18,7 +18,7 @@ from torch.distributed.tensor import DTensor
 from gemmlab.distributed.agreement import answered
 from gemmlab.distributed.mesh_parts import Parts, addends, areas, overlaps, part_at, parts_of, received_bytes, stages
 from gemmlab.distributed.message_group import backend_of, connect, mesh_group
-from gemmlab.distributed.placements import OTHER, REPLICA, SUM, placement_for, share, words
+from gemmlab.distributed.placements import OTHER, REPLICA, SUM, place_in, placement_for, share, words
 from gemmlab.distributed.traffic import Traffic
 
 WORDS = 1 << 24
@@ -54,7 +54,7 @@ def _moved_once(
     local: torch.Tensor, shape: tuple[int, ...], before: tuple[str, ...], into: tuple[str, ...], mesh: DeviceMesh,
     traffic: Traffic,
 ) -> torch.Tensor:  # fmt: skip
-    extents, at = tuple(mesh.shape), tuple(map(mesh.get_local_rank, range(mesh.ndim)))
+    extents, at = tuple(mesh.shape), place_in(mesh)
     old, new = parts_of(shape, before, extents), parts_of(shape, into, extents)
     has, needs = part_at(old, at), part_at(new, at)
     kept = overlaps(has, needs)

@@ -60,6 +60,12 @@ def test_every_algorithm_gives_the_product_and_moves_no_more_than_its_formula(ra
     assert seen >= {"rows", "columns", "k", "grid", "rows-k", "columns-k"}
 
 
+@pytest.mark.parametrize("ranks", [3, 4])
+def test_meshes_in_another_order_and_with_fewer_processes(ranks: int) -> None:
+    for answer in played(ranks):
+        assert max(answer["another_order"]) <= 1e-5
+
+
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_placements_that_only_torch_can_change(ranks: int) -> None:
     for answer in played(ranks):

@@ -107,7 +107,8 @@ def main(arguments: list[str] | None = None) -> int:
     for size, found in results.items():
         clean = statistics.median(found["clean"])
         for name, values in found.items():
-            print(f"{size} {name}: {statistics.median(values):.1f} us, {clean / statistics.median(values):.3f} of clean")
+            us = statistics.median(values)
+            print(f"{size} {name}: {us:.1f} us, {clean / us:.3f} of clean")
     return 0
 
 

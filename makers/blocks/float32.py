@@ -58,7 +58,9 @@ def speeds(record: Record) -> str:
 
 def lines(record: Mapping[str, Any]) -> str:
     """Return a table with one row for each kind of data: median times by size, and the speed relative to clean data."""
-    times = {size: {name: median(values) for name, values in found.items()} for size, found in record["times_us"].items()}
+    times = {
+        size: {name: median(values) for name, values in found.items()} for size, found in record["times_us"].items()
+    }
     rows = [
         [name, *(f"{found[name]:,.0f} ({found['clean'] / found[name]:.2f})" for found in times.values())]
         for name in next(iter(times.values()))
@@ -66,8 +68,8 @@ def lines(record: Mapping[str, Any]) -> str:
     table = markdown_table(["data", *(f"{size}³" for size in times)], rows, ("data",))
     when = str(record["environment"].get("time_utc", ""))[:10]
     return (
-        f"{table}\n\nMedian microseconds of the library call, cold caches (in brackets the speed relative to clean data). "
-        f"{record['device']}, {when}; `makers/float32_lines.py` makes the record."
+        f"{table}\n\nMedian microseconds of the library call, cold caches (in brackets the speed relative to clean "
+        f"data). {record['device']}, {when}; `makers/float32_lines.py` makes the record."
     )
 
 

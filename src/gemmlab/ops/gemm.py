@@ -48,8 +48,9 @@ alpha, beta and the addition, and one in reserve.
 """
 
 SHORT_SUMS = 1280
-"""The largest K for which kernels keep sums in tensor cores short. Tensor cores truncate, so long sums of positive terms
-have errors of some 9 units of 2^-24. Those of a chain of float32 multiply-adds grow with K, to as much at about 1,100.
+"""The largest K for which kernels keep sums in tensor cores short. Tensor cores truncate, so long sums of positive
+terms have errors of some 9 units of 2^-24. Those of a chain of float32 multiply-adds grow with K, to as much at about
+1,100.
 """
 
 

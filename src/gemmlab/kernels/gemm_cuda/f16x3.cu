@@ -29,7 +29,7 @@ expect = [
     { shape = "130x70x300", that = "executed_UBLKCP == 6 * 2 * 3 + 4 * (4 + 2) * 3" },
     { shape = "128x128x1024", that = "executed_FFMA == 1024 * K // 32 and global_atomic_requests == 1" },
     # A register or two wait in memory while operands are split, none while parts are multiplied.
-    { shape = "128x128x1024", that = "local_store_requests <= 1 + 16 * K // 128" },
+    { shape = "128x128x1024", that = "local_store_requests <= 16 + 16 * K // 128" },
 ]
 
 [params]

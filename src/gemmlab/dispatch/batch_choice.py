@@ -9,9 +9,9 @@ run one after the other.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from gemmlab.core.architecture import runs
 from gemmlab.core.errors import UsageError
@@ -27,7 +27,7 @@ from gemmlab.dispatch.choice import (
     require_extents,
 )
 from gemmlab.dispatch.choice_values import RECORD, RULE, Candidate, Choice
-from gemmlab.dispatch.measurements import Measurement, Table, shipped_table, time_key
+from gemmlab.dispatch.measurements import shipped_table, time_key
 from gemmlab.dispatch.precision_rule import precision_for
 from gemmlab.dispatch.storage import Stored
 from gemmlab.dispatch.waves import Gpu, estimate, in_domain, scaled_figures
@@ -91,13 +91,8 @@ def group_config(sizes: Sequence[tuple[int, int, int]], where: Gpu) -> Mapping[s
     The one with the least estimated time wins. The time is that of the multiprocessor with the most work: an even share
     of all tiles' steps, or the tile with the largest k. `None` if the GPU does not run them.
     """
-    table, deepest = shipped_table(FILE), max((k for _, _, k in sizes), default=0)
-
-    def us(entry: Measurement) -> float:
-        alone = scaled_figures(entry, where, table).alone_us
-        return max(alone * deepest, _share_us(entry, sizes, where, table))
-
-    return min(_tiles(where, table), key=us).config
+    deepest = max((k for _, _, k in sizes), default=0)
+    return min(_tiles(where), key=lambda tile: max(tile.alone_us * deepest, tile.together_us(sizes, where))).config
 
 
 def faster_alone(call: Call, what: Stored, where: Gpu) -> bool:
@@ -106,34 +101,52 @@ def faster_alone(call: Call, what: Stored, where: Gpu) -> bool:
     The share is that of a full GPU with the best tiles for this product, so only a large product is faster alone, and
     hardly ever without tensor cores. True on a GPU that does not run `grouped`.
     """
-    p, table = what.problem, shipped_table(FILE)
-    shares = [_share_us(entry, [(p.m, p.n, p.k)], where, table) for entry in _tiles(where, table)]
-    if not shares or min(shares) <= _LAUNCH_US:
-        return not shares
-    plain = replace(p, alpha=1.0, beta=0.0)
-    aligned = what.begins_on(VECTOR_BYTES)
-    return _single_us(plain, where, call.precision, bool(call.reproducible), aligned) < min(shares)
+    p = what.problem
+    stored = (p.m, p.n, p.k, p.lda, p.ldb, p.ldc, p.trans_a, p.trans_b)
+    return _faster_alone(stored, where, call.precision, bool(call.reproducible), what.begins_on(VECTOR_BYTES))
 
 
-def _tiles(where: Gpu, table: Table) -> list[Measurement]:
-    """Return the tiles of kernel `grouped` that run on a GPU, as entries of `batched`."""
-    return [entry for entry in table.entries if entry.kernel == _TILES and runs(entry.arch, where.limits.arch)]
-
-
-def _share_us(entry: Measurement, sizes: Sequence[tuple[int, int, int]], where: Gpu, table: Table) -> float:
-    """Return the time of products (m, n, k) on a GPU that they fill evenly, in microseconds."""
-    steps = sum(-(-m // entry.config["BM"]) * -(-n // entry.config["BN"]) * k for m, n, k in sizes)
-    return scaled_figures(entry, where, table).share_us * steps / where.sms
-
-
-@lru_cache(1024)
-def _single_us(p: GemmProblem, where: Gpu, precision: str, reproducible: bool, aligned: bool) -> float:
-    """Return the time of a product by itself, in microseconds; infinite if no kernel can compute it."""
+@lru_cache(4096)
+def _faster_alone(
+    stored: tuple[int, int, int, int, int, int, bool, bool], where: Gpu, precision: str, reproducible: bool,
+    aligned: bool,
+) -> bool:  # fmt: skip
+    """Return `faster_alone` of a product with these extents, leading dimensions and transpositions."""
+    m, n, k, lda, ldb, ldc, trans_a, trans_b = stored
+    share = min((tile.together_us([(m, n, k)], where) for tile in _tiles(where)), default=None)
+    if share is None or share <= _LAUNCH_US:
+        return share is None
+    p = GemmProblem(m, n, k, lda=lda, ldb=ldb, ldc=ldc, trans_a=trans_a, trans_b=trans_b)
     try:
         found = choose(p, where, shipped_table(), precision=precision, reproducible=reproducible, aligned=aligned)
     except UsageError:
-        return float("inf")
-    return found.considered[0].us
+        return False
+    return found.considered[0].us < share
+
+
+class _Tile(NamedTuple):
+    """One configuration of kernel `grouped` on a GPU."""
+
+    config: Mapping[str, int]
+    alone_us: float
+    share_us: float
+    """`alone_us` and `share_us` are those of `measurements.Figures`."""
+
+    def together_us(self, sizes: Sequence[tuple[int, int, int]], where: Gpu) -> float:
+        """Return the time of products (m, n, k) on a GPU that they fill evenly, in microseconds."""
+        rows, columns = self.config["BM"], self.config["BN"]
+        return self.share_us * sum(-(-m // rows) * -(-n // columns) * k for m, n, k in sizes) / where.sms
+
+
+@lru_cache(16)
+def _tiles(where: Gpu) -> tuple[_Tile, ...]:
+    """Return the tiles of kernel `grouped` that run on a GPU; they are those of `batched`."""
+    table, found = shipped_table(FILE), list[_Tile]()
+    for entry in table.entries:
+        if entry.kernel == _TILES and runs(entry.arch, where.limits.arch):
+            figures = scaled_figures(entry, where, table)
+            found.append(_Tile(entry.config, figures.alone_us, figures.share_us))
+    return tuple(found)
 
 
 def _considered(count: int, p: GemmProblem, where: Gpu, reproducible: bool) -> tuple[Candidate, ...]:

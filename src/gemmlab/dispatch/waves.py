@@ -86,6 +86,7 @@ class Estimate:
     """The part of `us` in which blocks pass each other parts of sums, or launches pass data to later ones."""
 
 
+@cache
 def gpu_model(name: str) -> Gpu:
     """Return a GPU model by its name, as `core.gpu.model` knows it. Raises `UsageError` for an unknown name."""
     found = gpu.model(name)

@@ -49,11 +49,11 @@ def gemm_group(
 
     Raises the errors of `gemm`, with the number of the product, `ArgumentTypeError` for operands that are no lists or
     tuples, and `UsageError` for lists of different lengths and for an `out` that shares memory with an array of another
-    product. All products are checked first: if one is refused, none is computed.
+    product. If one product is refused, no `out` is written.
     """
     global _again
-    if _again is not None and threads is None is c is out:
-        known = _again(a, b, alpha, beta, trans_a, trans_b, precision, reproducible)
+    if _again is not None and threads is None is c:
+        known = _again(a, b, out, alpha, beta, trans_a, trans_b, precision, reproducible)
         if known is not None:
             return known
     if precision != HIGHEST:

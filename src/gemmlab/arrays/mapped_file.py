@@ -49,8 +49,13 @@ def file_part(value: Any) -> FilePart | None:
 
 def span(array: npt.NDArray[Any]) -> tuple[int, int]:
     """Return the offsets in bytes of an array's first byte and of the one after its last, counted from its address."""
-    ends = [step * (extent - 1) for step, extent in zip(array.strides, array.shape, strict=True)]
-    return sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends) + array.itemsize
+    low, high = 0, array.itemsize
+    for step, extent in zip(array.strides, array.shape, strict=True):
+        if step < 0:
+            low += step * (extent - 1)
+        else:
+            high += step * (extent - 1)
+    return low, high
 
 
 def _is_mapping(array: Any) -> bool:

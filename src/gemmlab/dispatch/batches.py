@@ -70,8 +70,9 @@ def batch_of(request: Request, target: Float32Array) -> Batch:
     full = target[..., np.newaxis] if request.column else target
     full = full[..., np.newaxis, :] if request.row else full
     left, right = request.left, request.right
-    left = np.broadcast_to(left, (*request.batch, *left.shape[-2:]))
-    right = np.broadcast_to(right, (*request.batch, *right.shape[-2:]))
+    if request.batch:
+        left = np.broadcast_to(left, (*request.batch, *left.shape[-2:]))
+        right = np.broadcast_to(right, (*request.batch, *right.shape[-2:]))
     lefts, rights, fulls = row_major(left, right, full)
     found = Batch(lefts, rights, fulls, swapped=fulls is not full)
     for fewer in _folded(found):

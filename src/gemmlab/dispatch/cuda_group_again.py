@@ -1,7 +1,8 @@
 """Launches of the groups of `gemmlab.gemm_group`, ready for any addresses; repeated groups are found by their layouts.
 
 Like `cuda_again` for single calls: a group with the layouts of an earlier one needs only addresses, memory for the
-results and the stream. Groups with `c`, `out`, stacks or arrays of several packages are checked each time.
+results and the stream. Each call checks that no `out` overlaps another array. Groups with `c`, stacks or arrays of
+several packages are checked each time.
 """
 
 from __future__ import annotations
@@ -13,15 +14,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gemmlab.arrays.mapped_file import span
 from gemmlab.arrays.packages import LEGACY_STREAM, Package, package_of
 from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.cuda_code import WordsLaunch
 from gemmlab.devices.cuda_driver import preserved_context
 from gemmlab.dispatch.call import Call
+from gemmlab.dispatch.choice import VECTOR_BYTES
 from gemmlab.dispatch.cuda_again import float32_scalars
 from gemmlab.dispatch.cuda_gemm import CudaGemm
-from gemmlab.dispatch.cuda_operands import Checked
+from gemmlab.dispatch.cuda_operands import Checked, Placed
+from gemmlab.dispatch.group_calls import ranges_apart
+from gemmlab.dispatch.request import Float32Array
 from gemmlab.ops.batch_records import GROUP_PRODUCT
 
 _MOST_ENTRIES = 256
@@ -75,6 +80,26 @@ class _Entry:
     """Functions, one for each result, that return a new array for it."""
     stream: Callable[[], int]
     """Function that returns the current stream of the operands' package; 0 is the default stream."""
+    swapped: npt.NDArray[np.bool_]
+    """`Batch.swapped` of each product."""
+    aligned: npt.NDArray[np.bool_]
+    """True for products whose arrays began on `VECTOR_BYTES`: that decides whether a product is faster alone."""
+    apart: Addresses
+    """`_distances` of a group whose results were found to lie apart from all else."""
+    spans: Addresses
+    """Offsets of the first byte, and of the one after the last, from the addresses of all arrays: (2, 3, products)."""
+
+    def lies_apart(self, places: Addresses) -> bool:
+        """Return whether results at these addresses share no memory with operands and each other. False may be wrong.
+
+        `places` has the addresses of a, b and results: (3, products).
+        """
+        if np.array_equal(_distances(places), self.apart):
+            return True
+        low, high = places + self.spans
+        results = np.zeros(places.shape, np.bool_)
+        results[-1] = True
+        return ranges_apart(low.ravel(), high.ravel(), results.ravel())
 
 
 _entries: dict[tuple[Hashable, ...], _Entry] = {}
@@ -82,17 +107,21 @@ _packages: dict[type, Package] = {}
 
 
 def again_group(
-    a: Any, b: Any, alpha: Any, beta: Any, trans_a: Any, trans_b: Any, precision: Any, reproducible: Any
+    a: Any, b: Any, out: Any, alpha: Any, beta: Any, trans_a: Any, trans_b: Any, precision: Any, reproducible: Any
 ) -> list[Any] | None:  # fmt: skip
-    """Return the products of a group as new arrays.
+    """Return the products of a group, in the arrays of `out` or, if it is `None`, as new arrays.
 
     `None` if no earlier group had arrays of these layouts, or if the call is unusual: it has to be checked first.
+    Nothing is written then.
     """
-    if type(a) not in (list, tuple) or type(b) not in (list, tuple) or not a:
+    given = () if out is None else out
+    if any(type(arrays) not in (list, tuple) for arrays in (a, b, given)) or not a:
+        return None
+    if out is not None and len(given) != len(a):
         return None
     kind = type(a[0])
     package = _packages.get(kind)
-    if package is None or {*map(type, a), *map(type, b)} != {kind}:
+    if package is None or {*map(type, a), *map(type, b), *map(type, given)} != {kind}:
         return None
     scalars = float32_scalars(alpha, beta)
     if scalars is None or scalars[1] or not all(type(flag) is bool for flag in (trans_a, trans_b, reproducible)):
@@ -100,40 +129,82 @@ def again_group(
     address, layout = package.address, package.layout
     try:
         how = (trans_a, trans_b, precision, reproducible)
-        known = _entries.get((tuple(map(layout, a)), tuple(map(layout, b)), *how))
+        known = _entries.get((*(tuple(map(layout, arrays)) for arrays in (a, b, given)), *how))
     except Exception:  # noqa: BLE001 - whatever a package says of an array without strides or memory, such as a sparse one
         return None
     if known is None:
         return None
-    results = [fresh() for fresh in known.fresh]
-    places = (np.array([address(x) for x in arrays], np.int64) for arrays in (a, b, results))
+    results = [*given] or [fresh() for fresh in known.fresh]
+    places = _places(address, a, b, results)
+    if not np.array_equal(_aligned(places), known.aligned) or (places % FLOAT_BYTES).any():
+        return None
+    if given and not known.lies_apart(places):
+        return None
+    first, second, third = places
+    where = np.where(known.swapped, second, first), np.where(known.swapped, first, second), third
     stream = known.stream() or LEGACY_STREAM
     if known.device.is_current:
-        known.plan.enqueue(stream, *scalars, *places)
+        known.plan.enqueue(stream, *scalars, *where)
     else:
         with preserved_context():
             known.device.activate()
-            known.plan.enqueue(stream, *scalars, *places)
+            known.plan.enqueue(stream, *scalars, *where)
     return results
 
 
-def remember_group(calls: Sequence[Call], many: Sequence[Checked], gemm: CudaGemm, plan: GroupPlan) -> None:
+def remember_group(
+    calls: Sequence[Call], many: Sequence[Checked], results: Sequence[Placed], swapped: Sequence[bool], gemm: CudaGemm,
+    plan: GroupPlan,
+) -> None:  # fmt: skip
     """Store the plan for a group for `again_group`, if it holds for all later groups with the same layouts.
 
-    The group must have one product of two matrices per call.
+    The group must have one product of two matrices per call; `swapped` has `Batch.swapped` of each.
     """
     one, package, pairs = calls[0], package_of(calls[0].a), list(zip(calls, many, strict=True))
-    if package is None or {type(x) for call in calls for x in (call.a, call.b)} != {type(one.a)}:
+    out = [call.out for call in calls if call.out is not None]
+    if package is None or {type(x) for x in (*(x for call in calls for x in (call.a, call.b)), *out)} != {type(one.a)}:
         return
-    if any(call.out is not None or call.c is not None for call in calls):
+    if len(out) not in (0, len(calls)) or any(call.c is not None for call in calls):
         return
     # If operands had to be copied, their layouts do not determine the launch.
     if any(call.a is not after.call.a or call.b is not after.call.b for call, after in pairs):
         return
-    layouts = (tuple(package.layout(call.a) for call in calls), tuple(package.layout(call.b) for call in calls))
+    a, b = ([call.a for call in calls], [call.b for call in calls])
+    layouts = (tuple(map(package.layout, arrays)) for arrays in (a, b, out))
+    places = _places(package.address, a, b, [result.array for result in results])
+    spans = [
+        [_span(view) for view in views]
+        for views in ((after.operands.left for after in many), (after.operands.right for after in many),
+                      (result.target for result in results))
+    ]  # fmt: skip
     if len(_entries) >= _MOST_ENTRIES:
         _entries.clear()
     how = (bool(one.trans_a), bool(one.trans_b), one.precision, bool(one.reproducible))
     fresh = tuple(package.fresh(call.a, after.operands.shape) for call, after in pairs)
-    _entries[(*layouts, *how)] = _Entry(gemm.device, plan, fresh, package.current_stream(one.a))
+    _entries[(*layouts, *how)] = _Entry(
+        gemm.device, plan, fresh, package.current_stream(one.a), np.array(swapped), _aligned(places),
+        _distances(places), np.moveaxis(np.array(spans, np.int64), -1, 0),
+    )  # fmt: skip
     _packages[type(one.a)] = package
+
+
+def _places(address: Callable[[Any], int], *lists: Sequence[Any]) -> Addresses:
+    """Return the addresses of the arrays of each list: a row for each."""
+    return np.array([[address(x) for x in arrays] for arrays in lists], np.int64)
+
+
+def _aligned(places: Addresses) -> npt.NDArray[np.bool_]:
+    """Return for each product whether all its arrays begin on `VECTOR_BYTES`."""
+    found: npt.NDArray[np.bool_] = (places % VECTOR_BYTES == 0).all(axis=0)
+    return found
+
+
+def _distances(places: Addresses) -> Addresses:
+    """Return the bytes from the first array to every array: they decide whether arrays share memory."""
+    distances: Addresses = places - places[0, 0]
+    return distances
+
+
+def _span(view: Float32Array) -> tuple[int, int]:
+    """Return `span`; nothing for an empty array."""
+    return span(view) if view.size else (0, 0)

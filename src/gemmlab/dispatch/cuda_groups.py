@@ -30,6 +30,7 @@ from gemmlab.dispatch.group_calls import product_of_group, require_apart
 from gemmlab.dispatch.lending import hold
 from gemmlab.dispatch.request import Float32Array
 from gemmlab.dispatch.results import as_its_package_s
+from gemmlab.dispatch.storage import Stored
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.kernels.instances import instance_for, load
 from gemmlab.ops.batch import BatchOp, BatchProblem
@@ -48,6 +49,27 @@ class Member(NamedTuple):
     c: int
 
 
+class _Products(NamedTuple):
+    """The products of two matrices that make up a result."""
+
+    first: Stored | None
+    """`None` for an empty result."""
+    members: tuple[Member, ...]
+
+    @property
+    def swapped(self) -> bool:
+        """True if the products are computed transposed, as `Batch.swapped`."""
+        return self.first is not None and self.first.swapped
+
+
+class _Ready(NamedTuple):
+    """A call of the group whose result has a place."""
+
+    one: Checked
+    result: Placed
+    products: _Products
+
+
 def device_group(calls: Sequence[Call]) -> list[object]:
     """Return the results of `gemmlab.gemm_group` for arrays on a GPU. All calls are checked before any result is
     written.
@@ -59,73 +81,73 @@ def device_group(calls: Sequence[Call]) -> list[object]:
         with product_of_group(index):
             many.append(checked_call(call))
     require_apart([(one.operands, one.target) for one in many])
-    for index, one in enumerate(many):
-        with product_of_group(index):
-            # Raises for an `out` that cannot be written to, before any is written.
-            list(_members(one, one.target) if one.target is not None else ())
+    # An `out` that cannot be written to is refused before any is written.
+    known = [None if one.target is None else _products(index, one, one.target) for index, one in enumerate(many)]
     with preserved_context():
         driver = open_driver()
         gemm = gemm_on(one_ordinal(driver, _labelled(many)))
         gemm.device.activate()
         results = [placed(driver, gemm.device, one) for one in many]
-        pairs = list(zip(many, results, strict=True))
-        apart = [_faster_alone(gemm, one, result) for one, result in pairs]
-        for (one, result), alone in zip(pairs, apart, strict=True):
+        ready = [
+            _Ready(one, result, _products(index, one, result.target) if found is None else found)
+            for index, (one, result, found) in enumerate(zip(many, results, known, strict=True))
+        ]
+        apart = [_faster_alone(gemm, each) for each in ready]
+        for each, alone in zip(ready, apart, strict=True):
             if alone:
-                queue(driver, gemm, one, result)
-        rest = [pair for pair, alone in zip(pairs, apart, strict=True) if not alone]
+                queue(driver, gemm, each.one, each.result)
+        rest = [each for each, alone in zip(ready, apart, strict=True) if not alone]
         plan = _queue_together(driver, gemm, rest)
         if plan is not None and len(rest) == len(many):
-            remember_group(calls, many, gemm, plan)
-    return [as_its_package_s(one.beside, result.array) for one, result in pairs]
+            swapped = [each.products.swapped for each in ready]
+            remember_group(calls, many, results, swapped, gemm, plan)
+    return [as_its_package_s(one.beside, result.array) for one, result in zip(many, results, strict=True)]
 
 
-def _faster_alone(gemm: CudaGemm, one: Checked, result: Placed) -> bool:
+def _faster_alone(gemm: CudaGemm, each: _Ready) -> bool:
     """Return whether a product, or each product of a stack, is faster in a call of its own."""
-    if not result.target.size:
-        return False
-    return faster_alone(one.call, stored_first(batch_of(one.operands, result.target), one.operands), gemm.gpu)
+    first = each.products.first
+    return first is not None and faster_alone(each.one.call, first, gemm.gpu)
 
 
-def _queue_together(driver: Driver, gemm: CudaGemm, pairs: Sequence[tuple[Checked, Placed]]) -> GroupPlan | None:
+def _queue_together(driver: Driver, gemm: CudaGemm, ready: Sequence[_Ready]) -> GroupPlan | None:
     """Queue products in few launches on the stream of the first result, which waits for those of the others.
 
     Returns the plan of the launches; `None` if the results are not one product of two matrices each.
     """
-    each = [list(_members(one, result.target)) for one, result in pairs]
-    members = [member for those in each for member in those]
+    members = [member for each in ready for member in each.products.members]
     if not members:
         return None
     plan = _plan(gemm, members)
-    stream, *rest = (result.stream for _, result in pairs)
+    stream, *rest = (each.result.stream for each in ready)
     others = {*rest} - {stream}
     for other in others:
         order(driver, stream, other)
-    scalars = pairs[0][0].operands
+    scalars = ready[0].one.operands
     places = (np.array([member[at] for member in members], np.int64) for at in (1, 2, 3))
     plan.enqueue(stream, scalars.alpha, scalars.beta, *places)
     for other in others:
         order(driver, other, stream)
-    hold(driver, [array for one, _ in pairs for array in one.found.values()], stream)
-    return plan if all(len(those) == 1 for those in each) else None
+    hold(driver, [array for each in ready for array in each.one.found.values()], stream)
+    return plan if all(len(each.products.members) == 1 for each in ready) else None
 
 
 def _labelled(many: Sequence[Checked]) -> dict[str, DeviceArray]:
     return {f"{name}[{index}]": array for index, one in enumerate(many) for name, array in one.found.items()}
 
 
-def _members(one: Checked, target: Float32Array) -> Iterator[Member]:
-    """Yield the products of two matrices that make up a result; none for an empty one.
+def _products(index: int, one: Checked, target: Float32Array) -> _Products:
+    """Return the products of two matrices that make up result `index` of the group; none for an empty one.
 
     Raises `UsageError` for a result that no kernel can write, and for operands that do not begin on 4 bytes.
     """
     if not target.size:
-        return
-    batch = batch_of(one.operands, target)
-    what = stored_first(batch, one.operands)
-    what.require_begin_on(FLOAT_BYTES, _KERNEL)
-    for a, b, c in batch.steps:
-        yield Member(what.problem, what.a + a, what.b + b, what.c + c)
+        return _Products(None, ())
+    with product_of_group(index):
+        batch = batch_of(one.operands, target)
+        what = stored_first(batch, one.operands)
+        what.require_begin_on(FLOAT_BYTES, _KERNEL)
+    return _Products(what, tuple(Member(what.problem, what.a + a, what.b + b, what.c + c) for a, b, c in batch.steps))
 
 
 def _plan(gemm: CudaGemm, members: Sequence[Member]) -> GroupPlan:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -99,12 +99,12 @@ def placed(driver: Driver, device: CudaDevice, one: Checked) -> Placed:
 
 def stored_first(batch: Batch, operands: Request) -> Stored:
     """Return the first product of a batch as kernels take it. Raises `UsageError` if no kernel can write the result."""
-    what = stored(*batch.first, operands.alpha, operands.beta, batch.distances)
+    what = stored(*batch.first, operands.alpha, operands.beta, batch.distances, batch.swapped)
     if what is None:
         raise UsageError(
             f"gemm: out has strides {batch.fulls.strides} bytes; its rows or its columns must be contiguous"
         )
-    return replace(what, swapped=batch.swapped)
+    return what
 
 
 def one_ordinal(driver: Driver, found: Mapping[str, DeviceArray]) -> int:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from gemmlab.arrays.mapped_file import span
 from gemmlab.core.errors import ArgumentTypeError, DeviceError, UsageError
@@ -52,14 +54,13 @@ def _listed(name: str, value: Any) -> Sequence[Any] | None:
     return value
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(NamedTuple):
     """An array of the group in memory."""
 
     low: int
     high: int
     """`low` and `high` are the addresses of the array's first byte and of the byte after its last."""
-    index: int
+    product: int
     """Index of the product in the group."""
     name: str
     """`"a"`, `"b"`, `"c"` or `"out"`."""
@@ -67,7 +68,16 @@ class _Place:
 
     @property
     def label(self) -> str:
-        return f"{self.name}[{self.index}]"
+        return f"{self.name}[{self.product}]"
+
+
+def ranges_apart(low: npt.NDArray[np.int64], high: npt.NDArray[np.int64], results: npt.NDArray[np.bool_]) -> bool:
+    """Return whether no range of addresses from `low` to `high - 1` that belongs to a result overlaps another range."""
+    order = np.argsort(low)
+    low, high, results = low[order], high[order], results[order]
+    reach = np.maximum.accumulate(high)
+    written = np.maximum.accumulate(np.where(results, high, 0))
+    return not (low[1:] < np.where(results[1:], reach[:-1], written[:-1])).any()
 
 
 def require_apart(products: Sequence[tuple[Request, Float32Array | None]]) -> None:
@@ -82,7 +92,7 @@ def require_apart(products: Sequence[tuple[Request, Float32Array | None]]) -> No
         read = [one for one in read if one.high > place.low]
         results = place.name == "out"
         for other in (*written, *(read if results else ())):
-            if other.index != place.index and overlap(place.view, other.view):
+            if other.product != place.product and overlap(place.view, other.view):
                 first, second = (place, other) if results else (other, place)
                 raise UsageError(f"{CALL}: {first.label} shares memory with {second.label}; give it memory of its own")
         (written if results else read).append(place)

@@ -65,11 +65,11 @@ def row_major(
 
 def stored(
     left: Float32Array, right: Float32Array, full: Float32Array, alpha: float, beta: float,
-    distances: tuple[int, ...] = (),
+    distances: tuple[int, ...] = (), swapped: bool = False,
 ) -> Stored | None:  # fmt: skip
     """Return `full = alpha * left @ right + beta * full` as kernels take it; `None` if an operand must first be copied.
 
-    For a batch, the arrays are those of its first product, and `distances` are those of `Stored`.
+    For a batch, the arrays are those of its first product, and `distances` are those of `Stored`; so is `swapped`.
     """
     left, right, full = row_major(left, right, full)
     if not (rows_contiguous(full) and readable(left) and readable(right)):
@@ -79,7 +79,7 @@ def stored(
         m=full.shape[0], n=full.shape[1], k=left.shape[1], alpha=alpha, beta=beta, trans_a=trans_a, trans_b=trans_b,
         lda=_leading(left.T if trans_a else left), ldb=_leading(right.T if trans_b else right), ldc=_leading(full),
     )  # fmt: skip
-    return Stored(problem, left.ctypes.data, right.ctypes.data, full.ctypes.data, distances)
+    return Stored(problem, left.ctypes.data, right.ctypes.data, full.ctypes.data, distances, swapped)
 
 
 def _leading(matrix: Float32Array) -> int:

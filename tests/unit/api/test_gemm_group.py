@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import gemmlab
+from gemmlab import groups
 from gemmlab.core.errors import ArgumentTypeError, UsageError
 
 RNG = np.random.default_rng(3)
@@ -94,3 +95,13 @@ def test_tensors_in_and_out() -> None:
     for found, x, y in zip(gemmlab.gemm_group(a, b), a, b, strict=True):
         assert isinstance(found, torch.Tensor)
         torch.testing.assert_close(found, x @ y)
+
+
+def test_products_are_not_checked_twice_without_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = [uniform(5, 7) for _ in range(3)], [uniform(7, 3) for _ in range(3)]
+    expected = gemmlab.gemm_group(a, b, out=[np.empty((5, 3), np.float32) for _ in range(3)])
+    monkeypatch.setattr(groups, "checked", lambda *_: pytest.fail("checked"))
+    for found, right in zip(gemmlab.gemm_group(a, b), expected, strict=True):
+        np.testing.assert_array_equal(found, right)
+    with pytest.raises(UsageError, match=r"^gemm_group: product 1: op.a. of shape"):
+        gemmlab.gemm_group([a[0], uniform(5, 6), a[2]], b)

@@ -56,11 +56,9 @@ _SCRATCH = {
 
 
 def transposed(name: str) -> tuple[bool, bool]:
-    """TRANS_A and TRANS_B of an instance; kernels without them read nn."""
-    if not name.endswith(("true>", "false>")):
-        return False, False
-    first, second = name.rstrip(">").split(", ")[-2:]
-    return first == "true", second == "true"
+    """TRANS_A and TRANS_B of an instance, which SHORT_SUMS may follow; kernels without them read nn."""
+    flags = [each == "true" for each in name.partition("<")[2].rstrip(">").split(", ") if each in ("true", "false")]
+    return (flags[0], flags[1]) if len(flags) > 1 else (False, False)
 
 
 def multiply(

@@ -114,14 +114,14 @@ def again_group(
     `None` if no earlier group had arrays of these layouts, or if the call is unusual: it has to be checked first.
     Nothing is written then.
     """
-    given = () if out is None else out
-    if any(type(arrays) not in (list, tuple) for arrays in (a, b, given)) or not a:
+    targets = () if out is None else out
+    if any(type(arrays) not in (list, tuple) for arrays in (a, b, targets)) or not a:
         return None
-    if out is not None and len(given) != len(a):
+    if out is not None and len(targets) != len(a):
         return None
     kind = type(a[0])
     package = _packages.get(kind)
-    if package is None or {*map(type, a), *map(type, b), *map(type, given)} != {kind}:
+    if package is None or {*map(type, a), *map(type, b), *map(type, targets)} != {kind}:
         return None
     scalars = float32_scalars(alpha, beta)
     if scalars is None or scalars[1] or not all(type(flag) is bool for flag in (trans_a, trans_b, reproducible)):
@@ -129,16 +129,16 @@ def again_group(
     address, layout = package.address, package.layout
     try:
         how = (trans_a, trans_b, precision, reproducible)
-        known = _entries.get((*(tuple(map(layout, arrays)) for arrays in (a, b, given)), *how))
+        known = _entries.get((*(tuple(map(layout, arrays)) for arrays in (a, b, targets)), *how))
     except Exception:  # noqa: BLE001 - whatever a package says of an array without strides or memory, such as a sparse one
         return None
     if known is None:
         return None
-    results = [*given] or [fresh() for fresh in known.fresh]
+    results = [*targets] or [fresh() for fresh in known.fresh]
     places = _places(address, a, b, results)
     if not np.array_equal(_aligned(places), known.aligned) or (places % FLOAT_BYTES).any():
         return None
-    if given and not known.lies_apart(places):
+    if targets and not known.lies_apart(places):
         return None
     first, second, third = places
     where = np.where(known.swapped, second, first), np.where(known.swapped, first, second), third

@@ -1,4 +1,4 @@
-"""Which part of a matrix each rank of a mesh has, and the bytes that ranks receive when the layout changes.
+"""Parts of a matrix that the ranks of a mesh have, and the bytes that ranks receive when the layout changes.
 
 A layout is a word (`placements.py`) for each dimension of the mesh. A rank's part is a rectangle.
 """
@@ -86,6 +86,6 @@ def received_bytes(shape: Sequence[int], before: Sequence[str], into: Sequence[s
     total, old = np.zeros(tuple(mesh), np.int64), tuple(before)
     for new in stages(before, into):
         needed = parts_of(shape, new, mesh)
-        held = areas(overlaps(parts_of(shape, old, mesh), needed))
-        total, old = total + addends(old, new, mesh) * areas(needed) - held, new
+        resident = areas(overlaps(parts_of(shape, old, mesh), needed))
+        total, old = total + addends(old, new, mesh) * areas(needed) - resident, new
     return float(FLOAT_BYTES * total.max())

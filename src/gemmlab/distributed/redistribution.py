@@ -57,14 +57,14 @@ def _moved_once(
     extents, at = tuple(mesh.shape), place_in(mesh)
     old, new = parts_of(shape, before, extents), parts_of(shape, into, extents)
     has, needs = part_at(old, at), part_at(new, at)
-    kept = overlaps(has, needs)
+    common = overlaps(has, needs)
     extent = [int(stop - start) for start, stop in needs]
     if received_bytes(shape, before, into, extents) == 0:
-        # An empty part has both extents all the same, and `kept` may lack one.
-        return _block(local, has, kept) if areas(needs) else local.new_empty(extent)
+        # An empty part has both extents all the same, and `common` may lack one.
+        return _block(local, has, common) if areas(needs) else local.new_empty(extent)
     adds = addends(before, into, extents) > 1
     found = local.new_zeros(extent) if adds else local.new_empty(extent)
-    _block(found, needs, kept).copy_(_block(local, has, kept))
+    _block(found, needs, common).copy_(_block(local, has, common))
     group, ranks = mesh_group(mesh), mesh.mesh.flatten().tolist()
     connect(group, local.device)
     by_host = backend_of(group, local.device) == dist.Backend.GLOO

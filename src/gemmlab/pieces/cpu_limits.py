@@ -37,8 +37,8 @@ they compute: a piece's rows and columns are rounded up to multiples.
 """
 
 _COPIES = 5
-"""How often a store's package has the chunks in memory that are copied at a time. To write a part of a chunk, Zarr has
-it as read and as changed, each of them encoded and decoded; to read, it has three. Some objects are freed late.
+"""Copies of a chunk that a store's package has in memory while it reads or writes it. To write a part of a chunk, Zarr
+has it as read and as changed, each of them encoded and decoded; to read, it has three. Some objects are freed late.
 """
 
 

@@ -41,7 +41,7 @@ class Limits:
     `None` if unknown.
     """
     purpose: str = "the kernel"
-    """What the workspace is for."""
+    """The purpose of the workspace, for messages."""
 
 
 @lru_cache(maxsize=64)

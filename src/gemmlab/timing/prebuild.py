@@ -61,12 +61,12 @@ def of_library(plan: Plan, device: Device) -> Iterator[tuple[Kernel, dict[str, A
     than `gemm`. (Batches all run the same few kernels.)
     """
     calls = [spec for spec in plan.contestants if spec.kind == "gemmlab"]
-    asked = {(request_for(spec.precision), spec.reproducible) for spec in calls}
-    if device.family != "cuda" or plan.op.name != "gemm" or not asked:
+    requests = {(request_for(spec.precision), spec.reproducible) for spec in calls}
+    if device.family != "cuda" or plan.op.name != "gemm" or not requests:
         return
     info, table = device.describe(), shipped_table()
     where = gpu_of_facts(info.name, info.facts)
-    for problem, (precision, reproducible) in product(plan.problems, sorted(asked)):
+    for problem, (precision, reproducible) in product(plan.problems, sorted(requests)):
         choice = choose(problem, where, table, precision=precision, reproducible=reproducible)
         kernel = kernel_named(choice.kernel)
         yield kernel, kernel.instantiate(choice.config, plan.op.scalars(problem))

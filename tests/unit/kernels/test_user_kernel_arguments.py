@@ -86,7 +86,7 @@ def test_common_manners_are_told_and_others_are_asked_for(signature: str, expect
         user_kernel(path, grid=1, threads=1)
     message = str(caught.value)
     assert message.startswith("mine.cu: args: arguments of mine(")
-    assert "gemm has M, N, K, lda, ldb, ldc, TRANS_A, TRANS_B, alpha, beta, A, B, C" in message
+    assert "gemm has M, N, K, lda, ldb, ldc, TRANS_A, TRANS_B, SHORT_SUMS, alpha, beta, A, B, C" in message
 
 
 def test_what_could_not_be_told_is_listed_with_how_to_say_it(tmp_path: Path) -> None:

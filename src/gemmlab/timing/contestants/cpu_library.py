@@ -28,7 +28,7 @@ class LibraryCall:
     """`gemmlab.gemm` or `gemmlab.sum` as a user calls it, argument handling included."""
 
     def __init__(self, precision: str = FLOAT32, *, reproducible: bool = False) -> None:
-        self._asked = asked_of_library(precision, reproducible=reproducible)
+        self._options = precision_options(precision, reproducible=reproducible)
 
     def prepare(self, work: Work) -> Prepared:
         calls = {**dict.fromkeys(PRODUCTS, self._product), "reduce": self._sum, GROUP: self._group}
@@ -52,10 +52,10 @@ class LibraryCall:
 
         gemm: Callable[..., object] = gemmlab.gemm
         a, b, c = (host_array(work, name) for name in ("a", "b", "c"))
-        return partial(gemm, a, b, threads=work.threads, **self._asked, **library_options(work, c))
+        return partial(gemm, a, b, threads=work.threads, **self._options, **library_options(work, c))
 
     def _group(self, work: Work) -> Callable[[], object]:
-        return partial(library_group(work, host_array), threads=work.threads, **self._asked)
+        return partial(library_group(work, host_array), threads=work.threads, **self._options)
 
     def facts(self) -> dict[str, Any]:
         from gemmlab.core.version import __version__
@@ -70,7 +70,7 @@ def host_array(work: Work, name: str) -> Float32Array:
     return np.lib.stride_tricks.as_strided(words, place.shape, strides)
 
 
-def asked_of_library(precision: str, *, reproducible: bool) -> dict[str, Any]:
+def precision_options(precision: str, *, reproducible: bool) -> dict[str, Any]:
     """Return the options of `gemmlab.gemm` for the lowest precision that is allowed, and for reproducible results."""
     lowest = {} if precision == FLOAT32 else {"precision": request_for(precision)}
     return {**lowest, **({"reproducible": True} if reproducible else {})}

@@ -16,7 +16,7 @@ from gemmlab.devices.device import Buffer
 from gemmlab.devices.select import open_device
 from gemmlab.ops.catalog import find_op
 from gemmlab.timing.contestants.contestant import Contestant, Prepared, UnsupportedError, Work, call_for, in_turn
-from gemmlab.timing.contestants.cpu_library import asked_of_library, library_group, library_options
+from gemmlab.timing.contestants.cpu_library import library_group, library_options, precision_options
 from gemmlab.timing.contestants.cublas import Cublas, require_int32_extents
 from gemmlab.timing.contestants.cublaslt import CublasLtCall
 from gemmlab.timing.contestants.gpu_arrays import CupyArrays, TorchArrays, installed_arrays, operand
@@ -90,7 +90,7 @@ class LibraryOnGpu:
 
     def __init__(self, device: CudaDevice, *, precision: str = FLOAT32, reproducible: bool = False) -> None:
         self._arrays, self._precision = installed_arrays(device), precision
-        self._asked = asked_of_library(precision, reproducible=reproducible)
+        self._options = precision_options(precision, reproducible=reproducible)
 
     def prepare(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
         calls: Mapping[str, Callable[..., Any]] = {
@@ -105,13 +105,13 @@ class LibraryOnGpu:
 
         gemm: Callable[..., object] = gemmlab.gemm
         a, b, c = (self._arrays.array(buffers[name], stored(work, name)) for name in ("a", "b", "c"))
-        return partial(gemm, a, b, **library_options(work, c), **self._asked)
+        return partial(gemm, a, b, **library_options(work, c), **self._options)
 
     def _group(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
         def array(one: Work, name: str) -> Any:
             return self._arrays.array(buffers[name], stored(one, name))
 
-        return partial(library_group(work, array), **self._asked)
+        return partial(library_group(work, array), **self._options)
 
     def facts(self) -> dict[str, Any]:
         from gemmlab.core.version import __version__

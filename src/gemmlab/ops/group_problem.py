@@ -96,7 +96,7 @@ class GroupProblem:
         if unknown := sorted(set(data) - {"shapes", "each"}):
             raise UsageError(f"group problem: unknown field {unknown[0]!r}")
         shapes, each = data.get("shapes"), data.get("each")
-        if not isinstance(shapes, list) or type(each) is not int:
+        if not isinstance(shapes, list) or not all(isinstance(one, Mapping) for one in shapes) or type(each) is not int:
             raise UsageError("group problem: shapes or each is missing or of the wrong kind")
         return cls(tuple(map(_ONE.problem_from_json, shapes)), each)
 

@@ -51,6 +51,7 @@ def test_malformed_sizes_are_named(text: str, words: str) -> None:
     [
         ({"shapes": [], "each": 1}, "1 to 4096 products, not 0"),
         ({"shapes": [{"m": 1, "n": 1, "k": 1}], "each": 1.5}, "shapes or each is missing or of the wrong kind"),
+        ({"shapes": [5], "each": 1}, "shapes or each is missing or of the wrong kind"),
         ({"shapes": [{"m": 1, "n": 1, "k": 1}], "each": 1, "strides": 0}, "unknown field 'strides'"),
         ({"shapes": [{"m": 1, "n": 1, "k": 1, "beta": 2.0}], "each": 1}, "beta 0, not those of 1x1x1 beta=2"),
         ({"shapes": [{"m": 1, "n": 1, "k": 1}, {"m": 1, "n": 1, "k": 1, "trans_a": True}], "each": 1}, "not nn, tn"),

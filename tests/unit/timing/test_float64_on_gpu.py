@@ -42,7 +42,12 @@ class OnGpu:
 
 @pytest.fixture
 def torch(monkeypatch: pytest.MonkeyPatch) -> Any:
-    played: Any = SimpleNamespace(cuda=SimpleNamespace(is_available=lambda: True), products=0, places=set())
+    played: Any = SimpleNamespace(products=0, places=set(), emptied=0)
+
+    def empty_cache() -> None:
+        played.emptied += 1
+
+    played.cuda = SimpleNamespace(is_available=lambda: True, empty_cache=empty_cache)
     played.from_numpy = lambda values: OnGpu(values, played)
     monkeypatch.setitem(sys.modules, "torch", played)
     monkeypatch.setattr(float64_on_gpu, "find_spec", lambda name: name)
@@ -64,6 +69,28 @@ def test_large_finite_products_are_torch_s(precision: str, contents: str, torch:
         np.testing.assert_allclose(found.bound, usual.bound, rtol=1e-13)
         assert torch.products == 2 * large
     assert torch.places <= {"cuda:1"}
+
+
+def test_a_product_that_does_not_fit_into_the_gpu_s_memory_is_numpy_s(torch: Any) -> None:
+    class OutOfMemoryError(RuntimeError):
+        pass
+
+    def refuse(_values: Any) -> Any:
+        raise OutOfMemoryError("CUDA out of memory")
+
+    torch.OutOfMemoryError, torch.from_numpy = OutOfMemoryError, refuse
+    product = product_on_gpu(0)
+    assert product is not None
+    a, b = np.random.default_rng(0).random((2, BIG, BIG))
+    np.testing.assert_array_equal(product(a, b), a @ b)
+
+
+def test_torch_does_not_keep_the_memory_of_a_product(torch: Any) -> None:
+    """The contestants' processes may need it."""
+    product = product_on_gpu(0)
+    assert product is not None
+    product(np.ones((BIG, BIG)), np.ones((BIG, BIG)))
+    assert (torch.products, torch.emptied) == (1, 1)
 
 
 def test_without_torch_or_its_gpu_numpy_computes(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:

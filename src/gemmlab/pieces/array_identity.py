@@ -9,18 +9,18 @@ with the first change of all. Most stores have no such time.
 from __future__ import annotations
 
 import hashlib
-import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
 from gemmlab.arrays.mapped_file import file_part
+from gemmlab.core.hardware import usable_cpus
 from gemmlab.pieces.block_sources import ArraySource, Block, Source, grain, mapping_of, parts
 
 _BANDS, _MOST_THREADS = 64, 8
-"""A digest is of up to `_BANDS` bands of rows, so that up to `_MOST_THREADS` threads compute it, however many a machine
-has.
+"""A digest is of up to `_BANDS` bands of rows, so that up to `_MOST_THREADS` threads compute it, whatever the number of
+processors.
 """
 
 
@@ -74,7 +74,7 @@ def digest(source: Source, block: Block | None = None, most_bytes: int = 0) -> s
                 total.update(np.ascontiguousarray(values[each.within(part)]).data)
         return total.digest()
 
-    threads = min(_MOST_THREADS, os.cpu_count() or 1, len(bands)) if isinstance(source, ArraySource) else 1
+    threads = min(_MOST_THREADS, len(usable_cpus()), len(bands)) if isinstance(source, ArraySource) else 1
     if threads < 2:
         found = [of_band(band) for band in bands]
     else:

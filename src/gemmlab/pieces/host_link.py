@@ -6,13 +6,13 @@ and empty the buffers: a single one is slower than the link.
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
 
+from gemmlab.core.hardware import usable_cpus
 from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.devices.cuda_driver import Driver
 from gemmlab.pieces.block_sources import Block, Float32Array, Source, band_rows
@@ -33,7 +33,7 @@ class HostLink:
         self._driver, self._in, self._out = driver, into_gpu, out_of_gpu
         self._pinned = dict[int, bool]()
         self._rings = dict[str, PinnedRing]()
-        threads = max(1, min(_MOST_THREADS, (os.cpu_count() or 1) - 1))
+        threads = max(1, min(_MOST_THREADS, len(usable_cpus()) - 1))
         self._copies = ThreadPoolExecutor(threads)
 
     def load(self, source: Source, block: Block, address: int, pitch: int) -> None:
@@ -105,7 +105,7 @@ class HostLink:
     def _begin(
         self, array: Source, copy: Callable[[Block, Float32Array], None], part: Block, buffer: Float32Array
     ) -> Future[None]:  # fmt: skip
-        """Begin to copy between an array and a buffer. Chunks of a store are copied at once, in the calling thread."""
+        """Begin to copy between an array and a buffer. Chunks of a store are copied here, before this returns."""
         if array.chunks is None:
             return self._copies.submit(copy, part, buffer)
         copy(part, buffer)

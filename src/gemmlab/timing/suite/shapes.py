@@ -124,5 +124,5 @@ def _require_keys(
     if unknown := sorted(set(table) - set(every)):
         raise UsageError(f"{where}: unknown key {unknown[0]!r}; keys are {', '.join(every)}")
     for key, kind in every.items():
-        if not isinstance(table.get(key, None if key in kinds else kind()), kind):
+        if (key in kinds or key in table) and not isinstance(table.get(key), kind):
             raise UsageError(f"{where}: {key} is missing or of the wrong kind")

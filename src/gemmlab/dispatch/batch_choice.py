@@ -89,7 +89,7 @@ def group_config(sizes: Sequence[tuple[int, int, int]], where: Gpu) -> Mapping[s
     """Return the configuration of kernel `grouped`, one of those of `batched`, for products (m, n, k) in one launch.
 
     The one with the least estimated time wins. The time is that of the multiprocessor with the most work: an even share
-    of all tiles' steps, or the tile with the largest k. `None` if the GPU does not run them.
+    of all tiles' steps, or the tile with the largest k. The GPU must run `grouped` (`faster_alone`).
     """
     deepest = max((k for _, _, k in sizes), default=0)
     return min(_tiles(where), key=lambda tile: max(tile.alone_us * deepest, tile.together_us(sizes, where))).config

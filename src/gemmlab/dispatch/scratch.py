@@ -5,9 +5,9 @@ as the launch is queued, and its memory is reused only by later work on the stre
 driver allocates and frees it on the stream.
 
 Launches on one stream run one after the other, so they share the tickets of that stream and a small workspace. Calls of
-several launches share other tickets, which are not zero between two launches of a call. If such a call ends early, they
-stay so, and the next one sets them to zero. The replays of a captured graph may overlap with launches on the stream, so
-tickets and workspace of a captured launch are memory of the graph, which sets the tickets to zero itself.
+several launches share other tickets, which are not zero between two launches of a call. If such a call ends early, the
+next one sets them to zero. The replays of a captured graph may overlap with launches on the stream, so tickets and
+workspace of a captured launch are memory of the graph, which sets the tickets to zero itself.
 """
 
 from __future__ import annotations
@@ -82,16 +82,17 @@ class StreamBuffer:
         return self._memory.address + FLOAT_BYTES * _SHARED_TICKETS
 
     def begin(self, stream: int) -> None:
-        """Be called before the launches of a call that leave tickets to one another, by one thread at a time.
+        """Begin a call of several launches, before the first is queued. One thread at a time may be between this and
+        `end`.
 
-        If such a call ended before its last launch was queued, the tickets are set to zero on the stream.
+        If an earlier call ended before its last launch was queued, the tickets are set to zero on the stream.
         """
         if self._unfinished:
             open_driver()("cuMemsetD32Async", self.tickets, 0, _SHARED_TICKETS, stream, what="tickets")
         self._unfinished = True
 
     def end(self) -> None:
-        """Be called after all these launches are queued; not if an exception came before."""
+        """End the call, after all its launches are queued; not after an exception."""
         self._unfinished = False
 
 

@@ -83,7 +83,7 @@ class GroupOp:
         return tuple(Operand(n, 1, words[n], max(1, words[n]), "out" if n == "c" else "in") for n in OPERANDS)
 
     def scalars(self, problem: GroupProblem) -> dict[str, Any]:
-        """Return the transposition flags as int64; what differs between products is in the problem."""
+        """Return the flags of the first product as int64; extents and leading dimensions are in the problem."""
         return {name: _ONE.scalars(problem.shapes[0])[name] for name in self.flags}
 
     def fill(self, problem: GroupProblem, rng: np.random.Generator) -> dict[str, Float32Array]:

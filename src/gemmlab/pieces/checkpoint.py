@@ -18,7 +18,7 @@ from gemmlab.core.errors import RecordError, UsageError
 
 _NAME = "gemmlab.pieces/"
 SCHEMA = f"{_NAME}2"
-"""It is raised when the meaning of a journal changes. 1 had digests of samples, which miss changes between them."""
+"""Its number grows when the meaning of a journal changes. Schema 1 had digests of samples, which miss other changes."""
 Place = tuple[int, int]
 
 

@@ -37,8 +37,10 @@ they compute: a piece's rows and columns are rounded up to multiples.
 """
 
 _COPIES = 5
-"""Copies of a chunk that a store's package has in memory while it reads or writes it. To write a part of a chunk, Zarr
-has it as read and as changed, each of them encoded and decoded; to read, it has three. Some objects are freed late.
+"""Copies of a chunk that a store's package holds in memory while it reads or writes the chunk.
+
+To write a part of a chunk, Zarr holds four: the chunk as read and as changed, each encoded and decoded. To read, it
+holds three. Some objects are freed late.
 """
 
 
@@ -65,9 +67,11 @@ def cpu_choice(call: Call, frame: PiecePlan) -> Choice:
 
 
 def cpu_framed(frame: PiecePlan, call: Call, choice: Choice, steps: Steps) -> PiecePlan:
-    """Return the plan with the fewest rows and columns with which a piece is computed by the method of the whole
-    product, and the blocks that AMX tiles compute: which method computes a block depends on its elements. By
-    multiply-adds the bits do not depend on where a piece begins.
+    """Return the plan with `least`, `tile` and `unit` set, so that each piece has the bits of the whole product.
+
+    `least` is the fewest rows and columns with which a piece is computed by the method of the whole product. `tile` is
+    the block that AMX tiles compute: its elements decide how it is computed. By multiply-adds the bits do not depend on
+    where a piece begins.
 
     A kernel that the caller names has only one method, unless it is `amx_bf16x6` with `EVERYWHERE` 0.
     """

@@ -154,7 +154,8 @@ class GemmDriver(ScratchDriver):
         places = (ctypes.c_void_p * len(sizes)).from_address(arguments[8])
         scratch = [_ADDRESS.from_address(places[len(_ARGUMENTS) + at] or 0).value for at in _scratch_at(function)]
         if sizes is PHASED_PARAMS:
-            self._note_phase(_INT.from_address(places[len(sizes) - 1] or 0).value, *scratch)
+            launches = 3 if function.startswith("by_tile") else 2
+            self._note_phase(_INT.from_address(places[len(sizes) - 1] or 0).value % launches, launches - 1, *scratch)
         elif scratch:
             self.note_scratch(*scratch)
         if sizes is WORKSPACE_PARAMS:
@@ -173,14 +174,14 @@ class GemmDriver(ScratchDriver):
             self.multiply(function, *values)
         return 0
 
-    def _note_phase(self, phase: int, workspace: int, tickets: int) -> None:
-        """The first of three launches finds tickets at zero and leaves others, which the last one clears."""
+    def _note_phase(self, phase: int, last: int, workspace: int, tickets: int) -> None:
+        """The first launch of a slice of k finds tickets at zero and leaves others, which the `last` one clears."""
         ticket = ctypes.c_uint32.from_address(tickets)
-        if phase % 3 == 0:
+        if phase == 0:
             self.note_scratch(workspace, tickets)
             ticket.value = _VERDICT
         assert ticket.value == _VERDICT
-        if phase % 3 == 2:
+        if phase == last:
             ticket.value = 0
 
     def func_get_param_info(self, function: str, index: int) -> tuple[int, ...]:

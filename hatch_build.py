@@ -27,8 +27,8 @@ _WITHOUT = (
     "This wheel has no machine code of the GPU kernels; `make wheel`, or GEMMLAB_MACHINE_CODE=require in the "
     "environment of the build, compiles it (minutes)"
 )
-MOST_BYTES = 25_000_000
-"""The bound on a wheel. With all machine code it has 23 MB, of which the emulator's code is 18 MB."""
+MOST_BYTES = 27_000_000
+"""The bound on a wheel. With all machine code it has some 26 MB, of which the emulator's code is 20 MB."""
 _LOOK = """
 from gemmlab.precompile import shipping
 from gemmlab.toolchain import cache, nvdisasm, nvrtc

@@ -8,7 +8,7 @@ import gpu_code
 from gemmlab.dispatch.measurements import shipped_table
 from gemmlab.toolchain import code_archive
 
-MOST_BYTES = 4_000_000
+MOST_BYTES = 4_500_000
 """The bound on the archive, which is part of every clone; docs/installing.md states its size."""
 
 

@@ -209,8 +209,11 @@ def _general(call: Call) -> Float32Array:
     if call.forced:
         require_room_to_import("gemmlab.dispatch.cpu_forced")
         from gemmlab.dispatch.cpu_forced import forced_product
+        from gemmlab.dispatch.cpu_precision import forced_way
 
-        forced = forced_product(call.kernel, call.config, call.precision)
+        extents = (operands.left.shape[-2], operands.right.shape[-1], operands.left.shape[-1])
+        way = forced_way(call.kernel, call.config, call.least_precision, extents)
+        forced = forced_product(way.kernel.id, way.config)
         for left, right, full in operands.products(target):
             forced.run(left, right, full, operands.alpha, operands.beta, count)
     elif call.reproducible:

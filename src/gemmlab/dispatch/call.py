@@ -36,3 +36,8 @@ class Call(NamedTuple):
     def forced(self) -> bool:
         """True if the caller names a kernel or parameters of one."""
         return self.kernel is not None or self.config is not None
+
+    @property
+    def least_precision(self) -> str:
+        """The precision that a CPU must have at least: `"highest"` where the order of sums is fixed."""
+        return HIGHEST if self.reproducible else self.precision

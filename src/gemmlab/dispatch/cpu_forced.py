@@ -1,7 +1,8 @@
-"""A product by a kernel that the caller names: any CPU kernel, in any legal configuration."""
+"""A product by any CPU kernel in any legal configuration, as a caller may force it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -10,8 +11,7 @@ import numpy.typing as npt
 
 from gemmlab.codegen import runtime as shared
 from gemmlab.devices.cpu import CpuDevice
-from gemmlab.dispatch.cpu_precision import checked_precision
-from gemmlab.dispatch.override import USUAL, checked_config, named_kernel
+from gemmlab.dispatch.override import named_kernel
 from gemmlab.dispatch.storage import Stored, stored
 from gemmlab.kernels.bound import PlacedKernel, place
 from gemmlab.ops.gemm import GemmOp
@@ -66,14 +66,9 @@ class ForcedProduct:
             device.launch(loaded, launch)
 
 
-def forced_product(kernel: object, config: object, precision: str) -> ForcedProduct:
-    """Return the product by the CPU kernel that a caller names, or by `USUAL` if `kernel` is `None`.
-
-    Raises `ArgumentTypeError` and `UsageError`.
-    """
-    found = named_kernel(USUAL if kernel is None else kernel, "cpu")
-    checked_precision(found, checked_config(config), precision)
-    return _product(found.id, tuple(sorted(found.configure(checked_config(config)).items())))
+def forced_product(kernel: str, config: Mapping[str, int]) -> ForcedProduct:
+    """Return the product by the CPU kernel of this id in this configuration."""
+    return _product(kernel, tuple(sorted(config.items())))
 
 
 @lru_cache(maxsize=64)

@@ -1,4 +1,4 @@
-"""The kernel that serves a call on a CPU, by the precision that the caller requests."""
+"""The kernel that serves a call on a CPU: by the precision that the caller requests, or by `kernel` and `config`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from gemmlab.core.errors import DeviceError, UsageError
 from gemmlab.core.precision import BF16X3, BF16X6, BF16X9
 from gemmlab.devices.cpu_tiles import tiles_refusal
 from gemmlab.dispatch.choice_store import EVERY, machine_of_cpu, stored_choice
+from gemmlab.dispatch.override import checked_config, named_kernel
 from gemmlab.dispatch.precision_rule import HIGHEST, forced_precisions
 from gemmlab.kernels.kernel import Kernel
 
@@ -63,11 +64,20 @@ def _usual(kernel: Kernel) -> dict[str, int]:
     return kernel.configure(None if entry is None else entry.config)
 
 
-def checked_precision(kernel: Kernel, config: Mapping[str, int], precision: str) -> None:
-    """Raise `UsageError` if the precision of a kernel that the caller names does not fit the request.
+def forced_way(kernel: object, config: object, precision: str, extents: tuple[int, int, int]) -> CpuWay:
+    """Return the kernel that the caller names; without one, that of `cpu_way`. `config` replaces its parameters.
 
-    `forced_precisions` has those that fit.
+    A kernel of bfloat16 parts that the caller names has the `PRODUCTS` of a precision that names such parts. The
+    precision must be one of `forced_precisions`. Raises `ArgumentTypeError`, `UsageError` and `DeviceError`.
     """
-    own = kernel.precision_in(kernel.configure(config))
-    if own not in forced_precisions(precision):
-        raise UsageError(f"gemm: {kernel.id} computes in {own}, and precision is {precision!r}")
+    overrides = checked_config(config)
+    if kernel is None:
+        way = cpu_way(precision, extents)
+        found, usual = way.kernel, dict(way.config)
+    else:
+        found = named_kernel(kernel, "cpu")
+        usual = {"PRODUCTS": _PRODUCTS[precision]} if precision in found.precisions.values() else {}
+    chosen = found.configure({**usual, **overrides})
+    if (own := found.precision_in(chosen)) not in forced_precisions(precision):
+        raise UsageError(f"gemm: {found.id} computes in {own}, and precision is {precision!r}")
+    return CpuWay(found, chosen, "the caller names it")

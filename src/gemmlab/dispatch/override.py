@@ -13,7 +13,7 @@ from gemmlab.kernels.catalog import find_kernel
 from gemmlab.kernels.kernel import Kernel
 
 USUAL = "threaded"
-"""The CPU's kernel of multiply-adds. On a CPU, `config` without `kernel` is for this one."""
+"""The CPU's kernel of multiply-adds."""
 
 
 def named_kernel(name: object, device: str) -> Kernel:

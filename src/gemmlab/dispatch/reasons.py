@@ -23,9 +23,9 @@ from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.choice import named
 from gemmlab.dispatch.choice_store import EVERY, machine_of_cpu, stored_choice
 from gemmlab.dispatch.choice_values import FORCED, RULE, TUNED, Choice
-from gemmlab.dispatch.cpu_precision import checked_precision, cpu_way
+from gemmlab.dispatch.cpu_precision import cpu_way, forced_way
 from gemmlab.dispatch.machine_code import with_machine_code
-from gemmlab.dispatch.override import USUAL, checked_config, named_kernel
+from gemmlab.dispatch.override import USUAL
 from gemmlab.dispatch.precision_rule import HIGHEST, precision_for
 from gemmlab.dispatch.request import Float32Array, Operand, Request, host_operand, request
 from gemmlab.dispatch.shadows import device_array_of, device_operand, in_place, packed
@@ -146,11 +146,11 @@ def _by_operands(a: Any, b: Any) -> int | None:
 def _on_cpu(call: Call, what: Stored) -> Choice:
     precision_for(call.precision, (FLOAT32,))
     problem = named(what.problem, call.precision)
+    extents = (what.problem.m, what.problem.n, what.problem.k)
     if call.forced:
-        found, config = named_kernel(USUAL if call.kernel is None else call.kernel, "cpu"), checked_config(call.config)
-        checked_precision(found, config, call.precision)
-        return Choice(found.id, found.configure(config), FORCED, "cpu", problem, "the caller names it")
-    way = cpu_way(HIGHEST if call.reproducible else call.precision, (what.problem.m, what.problem.n, what.problem.k))
+        way = forced_way(call.kernel, call.config, call.least_precision, extents)
+        return Choice(way.kernel.id, way.config, FORCED, "cpu", problem, way.reason)
+    way = cpu_way(call.least_precision, extents)
     own = stored_choice(machine_of_cpu(), EVERY, HIGHEST, way.kernel) if way.kernel.id == USUAL else None
     if own is None:
         return Choice(way.kernel.id, way.config, RULE, "cpu", problem, way.reason)

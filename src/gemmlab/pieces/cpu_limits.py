@@ -18,8 +18,7 @@ from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.choice_values import FORCED, RULE, Choice
 from gemmlab.dispatch.cpu_forced import forced_product
 from gemmlab.dispatch.cpu_gemm import load_product
-from gemmlab.dispatch.cpu_precision import cpu_way
-from gemmlab.dispatch.override import USUAL, checked_config, named_kernel
+from gemmlab.dispatch.cpu_precision import cpu_way, forced_way
 from gemmlab.dispatch.piece_plan import PiecePlan
 from gemmlab.dispatch.precision_rule import HIGHEST
 from gemmlab.pieces.block_sources import at_once
@@ -53,16 +52,13 @@ class Steps:
 
 
 def cpu_choice(call: Call, frame: PiecePlan) -> Choice:
-    """Return the choice for the whole product. Raises as `gemmlab.gemm` does on a CPU.
-
-    The exception is a named kernel whose precision does not fit: `multiply_by` raises then.
-    """
+    """Return the choice for the whole product. Raises as `gemmlab.gemm` does on a CPU."""
     label = f"{frame.m}x{frame.n}x{frame.k}, precision {call.precision!r}"
+    extents = (frame.m, frame.n, frame.k)
     if call.forced:
-        kernel = named_kernel(USUAL if call.kernel is None else call.kernel, "cpu")
-        config = kernel.configure(checked_config(call.config))
-        return Choice(kernel.id, config, FORCED, "cpu", label, "the caller names it")
-    way = cpu_way(_precision(call), (frame.m, frame.n, frame.k))
+        way = forced_way(call.kernel, call.config, call.least_precision, extents)
+        return Choice(way.kernel.id, way.config, FORCED, "cpu", label, way.reason)
+    way = cpu_way(call.least_precision, extents)
     return Choice(way.kernel.id, way.config, RULE, "cpu", label, way.reason)
 
 
@@ -73,15 +69,16 @@ def cpu_framed(frame: PiecePlan, call: Call, choice: Choice, steps: Steps) -> Pi
     the block that AMX tiles compute: its elements decide how it is computed. By multiply-adds the bits do not depend on
     where a piece begins.
 
-    A kernel that the caller names has only one method, unless it is `amx_bf16x6` with `EVERYWHERE` 0.
+    A kernel in a configuration that the caller states has only one method, unless it is `amx_bf16x6` with `EVERYWHERE`
+    0: pieces of that one have the method of the whole product if the kernel is not named, too.
     """
     if choice.kernel == _BY_TILES:
         frame = replace(frame, tile=(_LINES, _LINES))
+    if choice.kernel == _BY_TILES and call.kernel is None:
+        few = 1 if choice.config["EVERYWHERE"] else _FEWEST_LINES
+        return replace(frame, least=(few, few), unit=_LINES)
     if call.forced:
         return frame
-    if choice.kernel == _BY_TILES:
-        usual = _precision(call) == "float32"
-        return replace(frame, least=(_FEWEST_LINES, _FEWEST_LINES) if usual else (1, 1), unit=_LINES)
     alone = frame.m == 1 and not call.reproducible
     if frame.n == 1 and not call.reproducible and _along_column(steps):
         return replace(frame, least=(1, 1))
@@ -105,12 +102,8 @@ def cpu_limits(frame: PiecePlan) -> Limits:
 def multiply_by(call: Call, choice: Choice) -> Multiply:
     """Return the function that computes pieces, compiled and loaded."""
     if call.forced:
-        return forced_product(call.kernel, call.config, call.precision).run
-    return load_product(_precision(call) if choice.kernel == _BY_TILES else HIGHEST).run
-
-
-def _precision(call: Call) -> str:
-    return HIGHEST if call.reproducible else call.precision
+        return forced_product(choice.kernel, choice.config).run
+    return load_product(call.least_precision if choice.kernel == _BY_TILES else HIGHEST).run
 
 
 def _along_column(steps: Steps) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,8 +15,9 @@ from gemmlab.codegen.amx.amx_product import slower
 from gemmlab.core.hardware import cpu_info
 from gemmlab.devices import cpu_tiles
 from gemmlab.devices.cpu import CpuDevice
+from gemmlab.dispatch import cpu_precision
 from gemmlab.dispatch.cpu_gemm import load_product
-from gemmlab.dispatch.cpu_precision import cpu_way
+from gemmlab.dispatch.cpu_precision import cpu_way, forced_way
 from gemmlab.dispatch.precision_rule import REQUESTS
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.kernels.rungs_on import rungs_on
@@ -94,15 +96,54 @@ def test_a_kernel_of_less_precision_must_be_asked_for() -> None:
     assert (gemmlab.gemm(one, one, kernel="amx_bf16x6", precision="float32") == 40).all()
 
 
+def test_a_configuration_alone_is_for_the_kernel_of_the_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu_precision, "tiles_refusal", lambda: "")
+    for precision, products in (("bf16x3", 3), ("bf16x6", 6), ("bf16x9", 9)):
+        for config in ({}, {"LANES": 16}, {"PRODUCTS": products}):
+            way = forced_way(None, config, precision, (3, 4, 5))
+            assert way.kernel.id == "amx_bf16x6"
+            assert way.config == {"LANES": 0, "PRODUCTS": products, "EVERYWHERE": 1} | config
+    large, small = forced_way(None, {}, "float32", LARGE), forced_way(None, {}, "float32", (32, 512, 512))
+    assert (large.kernel.id, large.config["EVERYWHERE"], small.kernel.id) == ("amx_bf16x6", 0, "threaded")
+    assert forced_way(None, {}, "highest", LARGE).kernel.id == "threaded"
+    explained = gemmlab.explain_choice((3, 5), (5, 4), precision="bf16x9", config={"LANES": 16}, device="cpu")
+    assert (explained.kernel, explained.basis, explained.config["PRODUCTS"]) == ("amx_bf16x6", "forced", 9)
+    sizes: Any = (999, 500), (500, 999)
+    pieces = gemmlab.explain_choice(*sizes, precision="float32", config={}, memory_bytes=4_000_000, device="cpu")
+    assert pieces.pieces is not None
+    assert (pieces.kernel, pieces.pieces.least, pieces.pieces.unit) == ("amx_bf16x6", (256, 256), 32)
+    with pytest.raises(gemmlab.UsageError, match="amx_bf16x6 computes in bf16x9, and precision is 'bf16x6'"):
+        forced_way(None, {"PRODUCTS": 9}, "bf16x6", LARGE)
+
+
+def test_a_named_kernel_of_parts_has_the_products_of_the_precision() -> None:
+    for precision, products in (("bf16x3", 3), ("bf16x6", 6), ("bf16x9", 9), ("float32", 6)):
+        assert forced_way("amx_bf16x6", None, precision, LARGE).config["PRODUCTS"] == products
+
+
+@needs_tiles
+def test_a_configuration_alone_keeps_the_bits_of_the_precision() -> None:
+    rng = np.random.default_rng(3)
+    a, b = rng.standard_normal((40, 50), np.float32), rng.standard_normal((50, 60), np.float32)
+    for precision in BY_BFLOATS:
+        expected = gemmlab.gemm(a, b, precision=precision).tobytes()
+        for forced in ({"config": {}}, {"config": {"LANES": 16}}, {"kernel": "amx_bf16x6"}):
+            assert gemmlab.gemm(a, b, precision=precision, **forced).tobytes() == expected  # type: ignore[arg-type]
+
+
 @pytest.mark.usefixtures("without_tiles")
 @pytest.mark.parametrize("precision", BY_BFLOATS)
 def test_without_tiles_parts_are_refused_by_name(precision: str) -> None:
     one = np.ones((2, 2), np.float32)
     lack = r"amx_bf16x6 needs AMX tiles, and this processor \(A Processor\) has no amx_tile and no amx_bf16"
-    with pytest.raises(gemmlab.DeviceError, match=f"precision '{precision}' by {lack}"):
-        gemmlab.gemm(one, one, precision=precision)
-    with pytest.raises(gemmlab.DeviceError, match=lack):
-        gemmlab.explain_choice(one, one, precision=precision)
+    for config in (None, {}, {"LANES": 8}):
+        with pytest.raises(gemmlab.DeviceError, match=f"precision '{precision}' by {lack}"):
+            gemmlab.gemm(one, one, precision=precision, config=config)
+        with pytest.raises(gemmlab.DeviceError, match=f"precision '{precision}' by {lack}"):
+            gemmlab.gemm(one, one, precision=precision, config=config, memory_bytes=10**6)
+        with pytest.raises(gemmlab.DeviceError, match=lack):
+            gemmlab.explain_choice(one, one, precision=precision, config=config)
+    assert (gemmlab.gemm(one, one, precision=precision, kernel="threaded") == 2).all()
 
 
 @pytest.mark.in_turns(20)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from gemmlab.arrays.on_gpu import is_device_array
 from gemmlab.arrays.on_host import host_views, is_host_array, like, one_package
 from gemmlab.core.argument_checks import float32_array, thread_count
-from gemmlab.core.errors import ArgumentTypeError, UsageError
+from gemmlab.core.errors import ArgumentTypeError
 from gemmlab.core.fork_lock import fork_lock
 from gemmlab.core.memory_room import require_room_to_import
 from gemmlab.core.precision import FLOAT32
@@ -72,7 +72,7 @@ def gemm(
     leading axes broadcast, and a one-dimensional operand is a row on the left or a column on the right, which no flag
     transposes.
 
-    `b` may be a packed operand (`gemmlab.pack`).
+    `b` may be a packed operand (`gemmlab.pack`), which is multiplied in float32.
 
     `c` broadcasts to the result's shape and is needed when `beta` is not 0; with `beta` 0 it is not read.
     `out` receives the result (it may be `c` itself, else it must share no element with an operand) and is returned.
@@ -185,10 +185,11 @@ def _load(precision: str = HIGHEST) -> CpuProduct:
 
 def checked(call: Call) -> tuple[Request, Float32Array | None, int | None]:
     """Return the operands of a call for the CPU, a view of `out`, and the number of threads; these two are `None` if
-    they are not given.
+    they are not given. In place of a packed b there are zeros.
 
     Raises the errors of `gemm` for arrays that it does not take.
     """
+    call = without_packed(call)
     try:
         operands = request(call, host_operand)
         count = thread_count("gemm", call.threads)
@@ -197,6 +198,16 @@ def checked(call: Call) -> tuple[Request, Float32Array | None, int | None]:
         one_package("gemm", call.arrays)
         raise
     return operands, target, count
+
+
+def without_packed(call: Call) -> Call:
+    """Return the call with an array of zeros in place of a packed b. Raises for a packed operand that it cannot use."""
+    if Packed not in map(type, (call.a, call.b, call.c, call.out)):
+        return call
+    from gemmlab.dispatch.packed_product import require_usable, stand_in
+
+    require_usable(call, Packed)
+    return call._replace(b=stand_in(call.b))
 
 
 def _general(call: Call) -> Float32Array:
@@ -225,16 +236,13 @@ def _general(call: Call) -> Float32Array:
 
 def _of_packed(call: Call) -> Any:
     """Compute a product whose right operand is packed."""
-    from gemmlab.dispatch.packed_product import by_strips, require_usable, stand_in
+    from gemmlab.dispatch.packed_product import by_strips
 
-    require_usable(call, Packed)
     packed = call.b
-    if any(map(is_device_array, (call.a, call.c, call.out))):
-        raise UsageError("gemm: b was packed on the CPU; a, c and out must lie there, too")
     foreign = is_host_array(call.a)
     arrays = {"a": call.a, "c": call.c, "out": call.out}
     views = host_views("gemm", arrays) if foreign else arrays
-    operands, target, count = checked(call._replace(**views, b=stand_in(packed)))
+    operands, target, count = checked(call._replace(**views))
     result = _fresh_of(operands.shape) if target is None else target
     if operands.addend is not None and not same(operands.addend, result):
         np.copyto(result, operands.addend)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from gemmlab.core.errors import ArgumentTypeError
 from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.precision_rule import HIGHEST
+from gemmlab.packs import Packed
 
 if TYPE_CHECKING:
     from gemmlab.dispatch.choice_values import Choice
@@ -45,6 +47,11 @@ def explain_choice(
     """
     from gemmlab.dispatch.reasons import explain
 
+    for name, operand in (("a", a), ("b", b)):
+        if isinstance(operand, Packed):
+            raise ArgumentTypeError(
+                f"gemm: {name} is a packed operand; pass its shape to learn the choice for an array"
+            )
     call = Call(
         a, b, trans_a=trans_a, trans_b=trans_b, precision=precision, kernel=kernel, config=config,
         reproducible=reproducible,

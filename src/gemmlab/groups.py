@@ -7,7 +7,7 @@ from typing import Any, SupportsFloat, SupportsIndex
 
 import numpy as np
 
-from gemmlab.api import checked, gemm
+from gemmlab.api import checked, gemm, without_packed
 from gemmlab.arrays.on_gpu import is_device_array
 from gemmlab.arrays.on_host import host_views, is_host_array
 from gemmlab.core.argument_checks import thread_count
@@ -16,6 +16,7 @@ from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.group_calls import group_calls, product_of_group, require_apart
 from gemmlab.dispatch.precision_rule import HIGHEST, precision_for
 from gemmlab.dispatch.request import check_flags, checked_factors
+from gemmlab.packs import Packed
 
 _again: Callable[..., list[Any] | None] | None = None
 """The function that is tried first for arrays on a GPU; `None` until the first such call."""
@@ -72,6 +73,9 @@ def gemm_group(
         from gemmlab.dispatch.cuda_group_again import again_group
         from gemmlab.dispatch.cuda_groups import device_group
 
+        for index, call in enumerate(calls):
+            with product_of_group(index):
+                without_packed(call)
         _again = again_group
         return device_group(calls)
     if out is None and all(type(x) is np.ndarray for call in calls for x in (call.a, call.b)):
@@ -85,7 +89,8 @@ def gemm_group(
     for index, call in enumerate(calls):
         with product_of_group(index):
             foreign = is_host_array(call.a) or is_host_array(call.b)
-            views = host_views("gemm", call.arrays) if foreign else {}
+            arrays = {name: array for name, array in call.arrays.items() if not isinstance(array, Packed)}
+            views = host_views("gemm", arrays) if foreign else {}
             operands, target, _ = checked(call._replace(**views))
             requests.append((operands, target))
     require_apart(requests)

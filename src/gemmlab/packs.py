@@ -11,7 +11,7 @@ import numpy.typing as npt
 from gemmlab.arrays.on_gpu import is_device_array
 from gemmlab.arrays.on_host import host_view, is_host_array
 from gemmlab.codegen.microkernel import best_tile
-from gemmlab.core.argument_checks import float32_array
+from gemmlab.core.argument_checks import flag, float32_array
 from gemmlab.core.errors import UsageError
 from gemmlab.ir.target import host_target
 
@@ -53,17 +53,18 @@ def pack(b: Any, *, trans_b: bool = False) -> Packed:
     with `trans_b` its transpose is packed. Later changes of `b` have no effect. The product has the same bits as that
     of an array in C order, on any number of threads. It pays for few rows of `a`, where the time goes to reading b.
 
-    Raises `ArgumentTypeError` for what is no float32 array, `UsageError` for a packed operand and for an array on a GPU
-    or without two axes, and `MemoryError`.
+    Raises `ArgumentTypeError` for what is no float32 array and for a `trans_b` that is no flag, `UsageError` for a
+    packed operand and for an array on a GPU or without two axes, and `MemoryError`.
     """
     if isinstance(b, Packed):
         raise UsageError("pack: b is packed already")
     if is_device_array(b):
         raise UsageError("pack: b lies on a GPU; operands are packed on a CPU only")
+    turned = flag("pack", "trans_b", trans_b)
     view = float32_array("pack", "b", host_view("pack", "b", b) if is_host_array(b) else b)
     if view.ndim != 2:
         raise UsageError(f"pack: b has shape {view.shape}; it must have two axes")
-    matrix = view.T if trans_b else view
+    matrix = view.T if turned else view
     k, n = matrix.shape
     width = best_tile(host_target()).cols
     strips = np.zeros((-(-n // width), k, width), np.float32)

@@ -16,7 +16,7 @@ from gemmlab.kernels.kernel import Kernel
 _PRODUCTS = {BF16X3: 3, BF16X6: 6, BF16X9: 9}
 _FASTEST = {"float32": {"PRODUCTS": 6, "EVERYWHERE": 0}}
 """Requested precision for which kernel `amx_bf16x6` is used if it is faster -> parameters of the kernel."""
-_FORCED = {precision: {"PRODUCTS": count, "EVERYWHERE": 1} for precision, count in _PRODUCTS.items()}
+FORCED = {precision: {"PRODUCTS": count, "EVERYWHERE": 1} for precision, count in _PRODUCTS.items()}
 """Requested precision that names bfloat16 parts, and so kernel `amx_bf16x6` -> parameters of the kernel."""
 
 
@@ -39,17 +39,17 @@ def cpu_way(precision: str, extents: tuple[int, int, int] | None = None) -> CpuW
     from gemmlab.kernels.gemm_cpu.threaded import KERNEL as MULTIPLY_ADDS
 
     refusal = tiles_refusal()
-    if precision in _FORCED and refusal:
+    if precision in FORCED and refusal:
         raise DeviceError(f"gemm: precision {precision!r} by amx_bf16x6 {refusal}")
-    if precision not in _FORCED and (precision not in _FASTEST or refusal):
+    if precision not in FORCED and (precision not in _FASTEST or refusal):
         usual = "computes every shape, single rows and columns by separate loops"
         lack = f"; amx_bf16x6 {refusal}" if precision in _FASTEST else ""
         return CpuWay(MULTIPLY_ADDS, _usual(MULTIPLY_ADDS), f"the one kernel of the CPU: it {usual}{lack}")
     from gemmlab.codegen.amx.amx_product import slower
     from gemmlab.kernels.gemm_cpu.amx_bf16x6 import KERNEL as TILES
 
-    if precision in _FORCED:
-        return CpuWay(TILES, TILES.configure(_FORCED[precision]), "the precision names it")
+    if precision in FORCED:
+        return CpuWay(TILES, TILES.configure(FORCED[precision]), "the precision names it")
     if extents is not None and slower(*extents):
         return CpuWay(MULTIPLY_ADDS, _usual(MULTIPLY_ADDS), "too small for tiles to be faster than multiply-adds")
     why = (

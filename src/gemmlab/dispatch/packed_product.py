@@ -14,9 +14,10 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from gemmlab.arrays.on_gpu import is_device_array
 from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.dispatch.call import Call
-from gemmlab.dispatch.precision_rule import METHODS
+from gemmlab.dispatch.cpu_precision import FORCED
 
 Float32Array = npt.NDArray[np.float32]
 Run = Callable[[Float32Array, Float32Array, Float32Array], None]
@@ -35,14 +36,16 @@ class Strips(Protocol):
 
 def require_usable(call: Call, packed: type) -> None:
     """Raise `UsageError` or `ArgumentTypeError` for a call that cannot use a packed operand."""
-    for name in ("a", "c", "out"):
-        if isinstance(getattr(call, name), packed):
+    for name, array in call.arrays.items():
+        if name != "b" and isinstance(array, packed):
             raise ArgumentTypeError(f"gemm: {name} is a packed operand; only b can be one")
     if call.trans_b:
         raise UsageError("gemm: trans_b does not apply to a packed b; pack(b, trans_b=True) packs its transpose")
+    if any(map(is_device_array, call.arrays.values())):
+        raise UsageError("gemm: b was packed on the CPU; a, c and out must lie there, too")
     if call.forced:
         raise UsageError("gemm: b is packed for the default kernel; kernel and config need an array")
-    if call.precision in METHODS:
+    if call.precision in FORCED:
         raise UsageError(f"gemm: b is packed in float32, and precision is {call.precision!r}")
 
 

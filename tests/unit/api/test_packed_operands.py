@@ -92,7 +92,7 @@ def test_special_values_and_precisions() -> None:
     a, b, _ = operands(20, 40, 30)
     a[3, 3], b[5, 7] = np.nan, np.inf
     packed = gemmlab.pack(b)
-    for precision in ("highest", "float32", "tf32"):
+    for precision in ("highest", "float32", "tf32", "f16x3", "tf32x3"):
         np.testing.assert_array_equal(gemmlab.gemm(a, packed, precision=precision), gemmlab.gemm(a, b))
 
 
@@ -121,6 +121,32 @@ def test_misuse_is_refused_by_name() -> None:
         gemmlab.pack(np.ones(3, np.float32))
     with pytest.raises(gemmlab.ArgumentTypeError, match="pack: b"):
         gemmlab.pack(np.ones((3, 3)))
+    with pytest.raises(gemmlab.ArgumentTypeError, match="pack: trans_b is 'yes'; it must be True or False"):
+        gemmlab.pack(b, trans_b="yes")  # type: ignore[arg-type]
+    with pytest.raises(gemmlab.ArgumentTypeError, match="gemm: c is a packed operand; only b can be one"):
+        gemmlab.gemm(a, b, beta=1.0, c=packed)
+    for function in (gemmlab.explain_choice, gemmlab.workspace_bytes):
+        with pytest.raises(gemmlab.ArgumentTypeError, match="gemm: b is a packed operand; pass its shape"):
+            function(a, packed)
+
+
+def test_products_of_a_group_take_packed_operands() -> None:
+    a, b, _ = operands(20, 40, 30)
+    packed, plain = gemmlab.pack(b), gemmlab.gemm(a, b)
+    out = [np.empty_like(plain) for _ in range(2)]
+    for results in (gemmlab.gemm_group([a, a], [packed, b]), gemmlab.gemm_group([a, a], [b, packed], out=out)):
+        assert all(result.tobytes() == plain.tobytes() for result in results)
+    with pytest.raises(gemmlab.ArgumentTypeError, match="gemm_group: product 1: a is a packed operand; only b can be"):
+        gemmlab.gemm_group([a, packed], [b, b])
+    with pytest.raises(gemmlab.UsageError, match="gemm_group: product 0: trans_b does not apply to a packed b"):
+        gemmlab.gemm_group([a], [packed], trans_b=True)
+
+
+def test_a_group_takes_tensors_with_packed_operands() -> None:
+    torch = pytest.importorskip("torch")
+    a, b, _ = operands(20, 40, 30)
+    (tensor,) = gemmlab.gemm_group([torch.from_numpy(a)], [gemmlab.pack(b)])
+    assert tensor.numpy().tobytes() == gemmlab.gemm(a, b).tobytes()
 
 
 def test_arrays_on_a_gpu_are_refused() -> None:
@@ -136,3 +162,7 @@ def test_arrays_on_a_gpu_are_refused() -> None:
         gemmlab.pack(OnGpu())
     with pytest.raises(gemmlab.UsageError, match="b was packed on the CPU; a, c and out must lie there, too"):
         gemmlab.gemm(OnGpu(), gemmlab.pack(np.ones((3, 2), np.float32)))
+    with pytest.raises(
+        gemmlab.UsageError, match="product 0: b was packed on the CPU; a, c and out must lie there, too"
+    ):
+        gemmlab.gemm_group([OnGpu()], [gemmlab.pack(np.ones((3, 2), np.float32))])

@@ -127,8 +127,9 @@ def test_a_configuration_alone_keeps_the_bits_of_the_precision() -> None:
     a, b = rng.standard_normal((40, 50), np.float32), rng.standard_normal((50, 60), np.float32)
     for precision in BY_BFLOATS:
         expected = gemmlab.gemm(a, b, precision=precision).tobytes()
-        for forced in ({"config": {}}, {"config": {"LANES": 16}}, {"kernel": "amx_bf16x6"}):
-            assert gemmlab.gemm(a, b, precision=precision, **forced).tobytes() == expected  # type: ignore[arg-type]
+        forced: tuple[dict[str, Any], ...] = ({"config": {}}, {"config": {"LANES": 16}}, {"kernel": "amx_bf16x6"})
+        for options in forced:
+            assert gemmlab.gemm(a, b, precision=precision, **options).tobytes() == expected
 
 
 @pytest.mark.usefixtures("without_tiles")

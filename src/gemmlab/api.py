@@ -36,6 +36,8 @@ _ARRAY = np.ndarray
 
 _entry: _Entry | None = None
 """The compiled entry for the precision `"highest"`; `None` until it is loaded."""
+_entries: dict[str, _Entry | None] = {}
+"""The compiled entries for the other precisions, by the argument `precision` of `gemm`."""
 _again: Callable[..., Any] | None = None
 """The function that is tried first for arrays on a GPU (`dispatch.cuda_again.again`); `None` until the first such call.
 """
@@ -123,12 +125,14 @@ def gemm(
     # Half of a short call's time is Python's, and comparisons with None in a condition are the cheapest.
     if (
         kernel is None and config is None and device is None and memory_bytes is None and checkpoint is None
-        and progress is None and (c is None or c is out) and not reproducible and precision == HIGHEST
-        and type(a) is _ARRAY and type(b) is _ARRAY and _entry is not None
+        and progress is None and (c is None or c is out) and not reproducible
+        and type(a) is _ARRAY and type(b) is _ARRAY
     ):  # fmt: skip
-        result = _entry(a, b, out, c, alpha, beta, trans_a, trans_b, threads)
-        if result is not None:
-            return result
+        entry = _entry if precision == HIGHEST else _entries.get(precision) if type(precision) is str else None
+        if entry is not None:
+            result = entry(a, b, out, c, alpha, beta, trans_a, trans_b, threads)
+            if result is not None:
+                return result
     if precision != HIGHEST:
         precision_for(precision, (FLOAT32,))
     if device is not None or memory_bytes is not None or checkpoint is not None or progress is not None:
@@ -160,12 +164,6 @@ def gemm(
                 kernel=kernel, config=config, reproducible=reproducible,
             )  # fmt: skip
             return like(a, result) if out is None else out
-    plain = (c is None or c is out) and kernel is None and config is None and not reproducible
-    if plain and precision != HIGHEST and precision in _products:
-        entry = _products[precision].python_entry
-        result = None if entry is None else entry(a, b, out, c, alpha, beta, trans_a, trans_b, threads)
-        if result is not None:
-            return result
     return _general(Call(a, b, c, out, alpha, beta, trans_a, trans_b, threads, precision, kernel, config, reproducible))
 
 
@@ -180,6 +178,8 @@ def _load(precision: str = HIGHEST) -> CpuProduct:
             _products[precision] = product = load_product(precision)
             if precision == HIGHEST:
                 _entry = product.python_entry
+            else:
+                _entries[precision] = product.python_entry
         return _products[precision]
 
 

@@ -216,6 +216,8 @@ def test_numpys_own_arrays_are_not_asked_what_they_are(monkeypatch: pytest.Monke
     out = np.empty((30, 10), np.float32)
     assert python_calls(lambda: gemmlab.gemm(A, B, out=out)) == ["gemm"]
     assert python_calls(lambda: gemmlab.gemm(A, B)) == ["gemm"]
+    gemmlab.gemm(A, B, precision="float32")
+    assert python_calls(lambda: gemmlab.gemm(A, B, precision="float32")) == ["gemm"]
     for axis in (None, 0, (0, 1)):
         assert "is_host_array" not in python_calls(lambda: gemmlab.sum(A, axis))  # noqa: B023 - called at once
     assert "is_host_array" in python_calls(lambda: gemmlab.gemm(Plain(A), Plain(B)))

@@ -33,6 +33,7 @@ def without_tiles(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     info = replace(cpu_info(), features=cpu_info().features - {"amx_tile", "amx_bf16"}, name="A Processor")
     monkeypatch.setattr(cpu_tiles, "cpu_info", lambda: info)
     monkeypatch.setattr(api, "_products", {})
+    monkeypatch.setattr(api, "_entries", {})
     for cached in (cpu_tiles.tiles_refusal, load_product):
         cached.cache_clear()
     yield

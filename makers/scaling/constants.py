@@ -111,7 +111,7 @@ def turn_ns(seconds: float) -> float:
     symbols = ["meet", "gemmlab_pool_init", "gemmlab_worker"]
     loaded = load_object(compile_object(module.text(), module.target), symbols).addresses
     runtime = Runtime()
-    runtime.start(loaded["gemmlab_pool_init"], loaded["gemmlab_worker"], 4096, 2)
+    runtime.start(loaded["gemmlab_pool_init"], loaded["gemmlab_worker"], 4096, lambda: 2)
     runtime.ensure_workers(1)
     meet = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(loaded["meet"])
     workspace, count = np.zeros(8, np.int64), 50

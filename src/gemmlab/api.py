@@ -204,10 +204,10 @@ def without_packed(call: Call) -> Call:
     """Return the call with an array of zeros in place of a packed b. Raises for a packed operand that it cannot use."""
     if Packed not in map(type, (call.a, call.b, call.c, call.out)):
         return call
-    from gemmlab.dispatch.packed_product import require_usable, stand_in
+    from gemmlab.dispatch.packed_product import require_usable, zeros_of
 
     require_usable(call, Packed)
-    return call._replace(b=stand_in(call.b))
+    return call._replace(b=zeros_of(call.b.shape))
 
 
 def _general(call: Call) -> Float32Array:

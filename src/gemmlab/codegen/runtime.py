@@ -12,6 +12,7 @@ import ctypes
 import mmap
 import os
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
@@ -80,8 +81,10 @@ class Runtime:
         """Return the 64-bit word of the block at a byte offset, to read or write."""
         return ctypes.c_int64.from_address(self.address + offset)
 
-    def start(self, pool_init: int, worker: int, workspace_bytes: int, default_threads: int) -> None:
+    def start(self, pool_init: int, worker: int, workspace_bytes: int, default_threads: Callable[[], int]) -> None:
         """Prepare the pool with the compiled functions at these addresses, and add a workspace; later calls do nothing.
+
+        `default_threads` returns the number of threads of a call that does not state one.
 
         Raises `MemoryError`.
         """
@@ -91,7 +94,7 @@ class Runtime:
             self.workspace_bytes = workspace_bytes
             self._worker = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(worker)
             ctypes.CFUNCTYPE(None, ctypes.c_void_p)(pool_init)(self.address)
-            self.word(DEFAULT_THREADS_AT).value = default_threads
+            self.word(DEFAULT_THREADS_AT).value = default_threads()
             self._init = pool_init
         self.add_slot()
 
@@ -111,9 +114,9 @@ class Runtime:
         If a thread or its workspace cannot be had, no more are started, and nothing is raised: a call works with the
         threads that there are.
         """
-        count = min(count, _WORKERS_A_CORE * (os.cpu_count() or 1))
         if self.workers >= count:
             return
+        count = min(count, _WORKERS_A_CORE * (os.cpu_count() or 1))
         with self._lock:
             self._share_memory()
             while self.workers < count:

@@ -245,7 +245,7 @@ def start_workers(loaded: CpuLoaded, threads: int) -> None:
         raise UsageError(f"{loaded.artifact.kernel} runs on one thread, not {threads}")
     pool_init, worker = (loaded.addresses[symbol] for symbol in WORKER_SYMBOLS)
     needed = loaded.artifact.resources.get("workspace_bytes", 0)
-    runtime.start(pool_init, worker, needed, physical_cores())
+    runtime.start(pool_init, worker, needed, physical_cores)
     if runtime.workspace_bytes < needed:
         raise CompileError(f"{loaded.artifact.kernel} needs {needed} bytes of workspace a thread")
     runtime.ensure_workers(threads - 1)

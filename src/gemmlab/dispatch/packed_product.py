@@ -3,12 +3,13 @@
     C[:, 32 s : 32 s + 32] = alpha * A strip[s] + beta * C[:, 32 s : 32 s + 32]
 
 A strip is a matrix with adjacent rows, so the compiled product reads it in place, from one end to the other. How C is
-divided does not change a result's bits, so they are those of an unpacked product.
+divided does not change a result's bits, so they are those of a product with an array in C order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -49,9 +50,10 @@ def require_usable(call: Call, packed: type) -> None:
         raise UsageError(f"gemm: b is packed in float32, and precision is {call.precision!r}")
 
 
-def stand_in(packed: Strips) -> Float32Array:
-    """Return an array of zeros with the operand's shape, for checks of shapes."""
-    return np.broadcast_to(np.float32(0), packed.shape)
+@lru_cache(maxsize=64)
+def zeros_of(shape: tuple[int, int]) -> Float32Array:
+    """Return an array of zeros with the shape of an operand, for checks of shapes. It takes the memory of one."""
+    return np.broadcast_to(np.float32(0), shape)
 
 
 def by_strips(packed: Strips, left: Float32Array, full: Float32Array, beta: float, run: Run) -> None:
@@ -61,22 +63,22 @@ def by_strips(packed: Strips, left: Float32Array, full: Float32Array, beta: floa
     copy begins with the values of `full`. A single column is computed at once. `left` has shape (..., m, k).
     """
     strips = packed.strips
+    batch = left.shape[:-2]
     n, width = packed.shape[1], strips.shape[-1]
     if n == 1:
         # A product with a single column has separate loops.
-        run(left, np.broadcast_to(np.ascontiguousarray(strips[0, :, :1]), (*left.shape[:-2], packed.shape[0], 1)), full)
+        run(left, np.broadcast_to(np.ascontiguousarray(strips[0, :, :1]), (*batch, packed.shape[0], 1)), full)
         return
     whole, rest = divmod(n, width)
-    lefts = left[..., np.newaxis, :, :]
 
     def rights(some: Float32Array) -> Float32Array:
-        return np.broadcast_to(some, (*left.shape[:-2], *some.shape))
+        return np.broadcast_to(some, (*batch, *some.shape)) if batch else some
 
     if whole:
-        *outer, down, over = full.strides
-        shape = (*full.shape[:-2], whole, full.shape[-2], width)
-        places = np.lib.stride_tricks.as_strided(full, shape, (*outer, width * over, down, over))
-        run(np.broadcast_to(lefts, (*shape[:-2], *left.shape[-2:])), rights(strips[:whole]), places)
+        # An axis that is divided needs no copy, whatever its stride.
+        places = full[..., : whole * width].reshape(*full.shape[:-1], whole, width).swapaxes(-2, -3)
+        lefts = np.broadcast_to(left[..., np.newaxis, :, :], (*batch, whole, *left.shape[-2:]))
+        run(lefts, rights(strips[:whole]), places)
     if rest:
         edge = np.zeros((*full.shape[:-1], width), np.float32)
         if beta:

@@ -68,9 +68,13 @@ class Request:
         """
         full = target[..., np.newaxis] if self.column else target
         full = full[..., np.newaxis, :] if self.row else full
-        lefts = np.broadcast_to(self.left, (*self.batch, *self.left.shape[-2:]))
-        rights = np.broadcast_to(self.right, (*self.batch, *self.right.shape[-2:]))
-        return lefts, rights, full
+        return self._spread(self.left), self._spread(self.right), full
+
+    def _spread(self, operand: Float32Array) -> Float32Array:
+        # NumPy takes 5 us even where there is nothing to do.
+        if operand.shape[:-2] == self.batch:
+            return operand
+        return np.broadcast_to(operand, (*self.batch, *operand.shape[-2:]))
 
     def products(self, target: Float32Array) -> Iterator[tuple[Float32Array, Float32Array, Float32Array]]:
         """Yield every product of two matrices that the result consists of, with its view of `target`."""

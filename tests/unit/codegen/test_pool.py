@@ -51,7 +51,7 @@ def pool() -> tuple[Go, Runtime]:
     symbols = ["go", "gemmlab_pool_init", "gemmlab_worker"]
     loaded = load_object(compile_object(module.text(), module.target), symbols)
     runtime = Runtime()
-    runtime.start(loaded.addresses["gemmlab_pool_init"], loaded.addresses["gemmlab_worker"], 4096, 2)
+    runtime.start(loaded.addresses["gemmlab_pool_init"], loaded.addresses["gemmlab_worker"], 4096, lambda: 2)
     runtime.ensure_workers(_WORKERS)
     signature = [ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_int64] * 4]
     call = ctypes.CFUNCTYPE(ctypes.c_int64, *signature)(loaded.addresses["go"])

@@ -223,7 +223,7 @@ def _general(call: Call) -> Float32Array:
         from gemmlab.dispatch.cpu_precision import forced_way
 
         extents = (operands.left.shape[-2], operands.right.shape[-1], operands.left.shape[-1])
-        way = forced_way(call.kernel, call.config, call.least_precision, extents)
+        way = forced_way(call, extents)
         forced = forced_product(way.kernel.id, way.config)
         for left, right, full in operands.products(target):
             forced.run(left, right, full, operands.alpha, operands.beta, count)

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gemmlab.core.errors import DeviceError, UsageError
-from gemmlab.core.precision import BF16X3, BF16X6, BF16X9
+from gemmlab.core.precision import BF16X3, BF16X6, BF16X9, FLOAT32
 from gemmlab.devices.cpu_tiles import tiles_refusal
+from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.choice_store import EVERY, machine_of_cpu, stored_choice
 from gemmlab.dispatch.override import checked_config, named_kernel
 from gemmlab.dispatch.precision_rule import HIGHEST, forced_precisions
@@ -64,20 +65,22 @@ def _usual(kernel: Kernel) -> dict[str, int]:
     return kernel.configure(None if entry is None else entry.config)
 
 
-def forced_way(kernel: object, config: object, precision: str, extents: tuple[int, int, int]) -> CpuWay:
+def forced_way(call: Call, extents: tuple[int, int, int]) -> CpuWay:
     """Return the kernel that the caller names; without one, that of `cpu_way`. `config` replaces its parameters.
 
     A kernel of bfloat16 parts that the caller names has the `PRODUCTS` of a precision that names such parts. The
     precision must be one of `forced_precisions`. Raises `ArgumentTypeError`, `UsageError` and `DeviceError`.
     """
-    overrides = checked_config(config)
-    if kernel is None:
-        way = cpu_way(precision, extents)
+    precision, overrides = call.precision, checked_config(call.config)
+    if call.kernel is None:
+        way = cpu_way(call.least_precision, extents)
         found, usual = way.kernel, dict(way.config)
     else:
-        found = named_kernel(kernel, "cpu")
+        found = named_kernel(call.kernel, "cpu")
         usual = {"PRODUCTS": _PRODUCTS[precision]} if precision in found.precisions.values() else {}
     chosen = found.configure({**usual, **overrides})
     if (own := found.precision_in(chosen)) not in forced_precisions(precision):
         raise UsageError(f"gemm: {found.id} computes in {own}, and precision is {precision!r}")
+    if call.reproducible and own != FLOAT32:
+        raise UsageError(f"gemm: {found.id} takes other sums where other rows change, which reproducible excludes")
     return CpuWay(found, chosen, "the caller names it")

@@ -148,7 +148,7 @@ def _on_cpu(call: Call, what: Stored) -> Choice:
     problem = named(what.problem, call.precision)
     extents = (what.problem.m, what.problem.n, what.problem.k)
     if call.forced:
-        way = forced_way(call.kernel, call.config, call.least_precision, extents)
+        way = forced_way(call, extents)
         return Choice(way.kernel.id, way.config, FORCED, "cpu", problem, way.reason)
     way = cpu_way(call.least_precision, extents)
     own = stored_choice(machine_of_cpu(), EVERY, HIGHEST, way.kernel) if way.kernel.id == USUAL else None

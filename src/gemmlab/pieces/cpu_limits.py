@@ -56,7 +56,7 @@ def cpu_choice(call: Call, frame: PiecePlan) -> Choice:
     label = f"{frame.m}x{frame.n}x{frame.k}, precision {call.precision!r}"
     extents = (frame.m, frame.n, frame.k)
     if call.forced:
-        way = forced_way(call.kernel, call.config, call.least_precision, extents)
+        way = forced_way(call, extents)
         return Choice(way.kernel.id, way.config, FORCED, "cpu", label, way.reason)
     way = cpu_way(call.least_precision, extents)
     return Choice(way.kernel.id, way.config, RULE, "cpu", label, way.reason)

@@ -16,8 +16,9 @@ from gemmlab.core.hardware import cpu_info
 from gemmlab.devices import cpu_tiles
 from gemmlab.devices.cpu import CpuDevice
 from gemmlab.dispatch import cpu_precision
+from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.cpu_gemm import load_product
-from gemmlab.dispatch.cpu_precision import cpu_way, forced_way
+from gemmlab.dispatch.cpu_precision import CpuWay, cpu_way, forced_way
 from gemmlab.dispatch.precision_rule import REQUESTS
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.kernels.rungs_on import rungs_on
@@ -25,6 +26,10 @@ from support.amx_model import needs_tiles
 
 BY_BFLOATS = ("bf16x9", "bf16x6", "bf16x3")
 LARGE = (512, 512, 512)
+
+
+def forced(kernel: str | None, config: dict[str, int] | None, precision: str, extents: tuple[int, int, int]) -> CpuWay:
+    return forced_way(Call(None, None, precision=precision, kernel=kernel, config=config), extents)
 
 
 @pytest.fixture
@@ -101,12 +106,12 @@ def test_a_configuration_alone_is_for_the_kernel_of_the_precision(monkeypatch: p
     monkeypatch.setattr(cpu_precision, "tiles_refusal", lambda: "")
     for precision, products in (("bf16x3", 3), ("bf16x6", 6), ("bf16x9", 9)):
         for config in ({}, {"LANES": 16}, {"PRODUCTS": products}):
-            way = forced_way(None, config, precision, (3, 4, 5))
+            way = forced(None, config, precision, (3, 4, 5))
             assert way.kernel.id == "amx_bf16x6"
             assert way.config == {"LANES": 0, "PRODUCTS": products, "EVERYWHERE": 1} | config
-    large, small = forced_way(None, {}, "float32", LARGE), forced_way(None, {}, "float32", (32, 512, 512))
+    large, small = forced(None, {}, "float32", LARGE), forced(None, {}, "float32", (32, 512, 512))
     assert (large.kernel.id, large.config["EVERYWHERE"], small.kernel.id) == ("amx_bf16x6", 0, "threaded")
-    assert forced_way(None, {}, "highest", LARGE).kernel.id == "threaded"
+    assert forced(None, {}, "highest", LARGE).kernel.id == "threaded"
     explained = gemmlab.explain_choice((3, 5), (5, 4), precision="bf16x9", config={"LANES": 16}, device="cpu")
     assert (explained.kernel, explained.basis, explained.config["PRODUCTS"]) == ("amx_bf16x6", "forced", 9)
     sizes: Any = (999, 500), (500, 999)
@@ -114,12 +119,20 @@ def test_a_configuration_alone_is_for_the_kernel_of_the_precision(monkeypatch: p
     assert pieces.pieces is not None
     assert (pieces.kernel, pieces.pieces.least, pieces.pieces.unit) == ("amx_bf16x6", (256, 256), 32)
     with pytest.raises(gemmlab.UsageError, match="amx_bf16x6 computes in bf16x9, and precision is 'bf16x6'"):
-        forced_way(None, {"PRODUCTS": 9}, "bf16x6", LARGE)
+        forced(None, {"PRODUCTS": 9}, "bf16x6", LARGE)
 
 
 def test_a_named_kernel_of_parts_has_the_products_of_the_precision() -> None:
     for precision, products in (("bf16x3", 3), ("bf16x6", 6), ("bf16x9", 9), ("float32", 6)):
-        assert forced_way("amx_bf16x6", None, precision, LARGE).config["PRODUCTS"] == products
+        assert forced("amx_bf16x6", None, precision, LARGE).config["PRODUCTS"] == products
+
+
+def test_a_named_kernel_of_parts_is_not_reproducible() -> None:
+    one: Any = np.ones((40, 40), np.float32)
+    for call in (gemmlab.gemm, gemmlab.explain_choice):
+        with pytest.raises(gemmlab.UsageError, match=r"amx_bf16x6 takes other sums .*, which reproducible excludes"):
+            call(one, one, kernel="amx_bf16x6", precision="bf16x6", reproducible=True)
+    assert (gemmlab.gemm(one, one, kernel="threaded", precision="bf16x6", reproducible=True) == 40).all()
 
 
 @needs_tiles
@@ -128,8 +141,8 @@ def test_a_configuration_alone_keeps_the_bits_of_the_precision() -> None:
     a, b = rng.standard_normal((40, 50), np.float32), rng.standard_normal((50, 60), np.float32)
     for precision in BY_BFLOATS:
         expected = gemmlab.gemm(a, b, precision=precision).tobytes()
-        forced: tuple[dict[str, Any], ...] = ({"config": {}}, {"config": {"LANES": 16}}, {"kernel": "amx_bf16x6"})
-        for options in forced:
+        ways: tuple[dict[str, Any], ...] = ({"config": {}}, {"config": {"LANES": 16}}, {"kernel": "amx_bf16x6"})
+        for options in ways:
             assert gemmlab.gemm(a, b, precision=precision, **options).tobytes() == expected
 
 

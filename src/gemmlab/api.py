@@ -224,9 +224,12 @@ def _general(call: Call) -> Float32Array:
 
         extents = (operands.left.shape[-2], operands.right.shape[-1], operands.left.shape[-1])
         way = forced_way(call, extents)
-        forced = forced_product(way.kernel.id, way.config)
+        run = forced_product(way.kernel.id, way.config).run
         for left, right, full in operands.products(target):
-            forced.run(left, right, full, operands.alpha, operands.beta, count)
+            if call.reproducible:
+                _in_one_order(left, right, full, operands.alpha, operands.beta, count, run)
+            else:
+                run(left, right, full, operands.alpha, operands.beta, count)
     elif call.reproducible:
         _in_one_order(*operands.stacks(target), operands.alpha, operands.beta, count)
     else:
@@ -260,15 +263,18 @@ def _of_packed(call: Call) -> Any:
 
 
 def _in_one_order(
-    lefts: Float32Array, rights: Float32Array, full: Float32Array, alpha: float, beta: float, count: int | None
-) -> None:
-    """Compute stacks of products so that a result's bits depend on its row of op(a) and its column of op(b) alone.
+    lefts: Float32Array, rights: Float32Array, full: Float32Array, alpha: float, beta: float, count: int | None,
+    run: Callable[[Float32Array, Float32Array, Float32Array, float, float, int | None], object] | None = None,
+) -> None:  # fmt: skip
+    """Compute stacks of products, by `run` or by the usual kernel, so that a result's bits depend on its row of op(a) and
+    its column of op(b) alone.
 
     Single rows and single columns have separate loops, which sum in orders that depend on the layout. So a single row
     is computed twice, as two rows, and a single column as two columns.
     """
+    run = run or _load().run
     if 1 not in full.shape[-2:]:
-        _load().run(lefts, rights, full, alpha, beta, count)
+        run(lefts, rights, full, alpha, beta, count)
         return
     m, n = (2 if extent == 1 else extent for extent in full.shape[-2:])
     wider = np.empty((*full.shape[:-2], m, n), np.float32)
@@ -276,7 +282,7 @@ def _in_one_order(
         np.copyto(wider, full)
     lefts = np.broadcast_to(lefts, (*lefts.shape[:-2], m, lefts.shape[-1]))
     rights = np.broadcast_to(rights, (*rights.shape[:-1], n))
-    _load().run(lefts, rights, wider, alpha, beta, count)
+    run(lefts, rights, wider, alpha, beta, count)
     np.copyto(full, wider[..., : full.shape[-2], : full.shape[-1]])
 
 

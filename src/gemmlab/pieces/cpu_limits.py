@@ -78,7 +78,7 @@ def cpu_framed(frame: PiecePlan, call: Call, choice: Choice, steps: Steps) -> Pi
         few = 1 if choice.config["EVERYWHERE"] else _FEWEST_LINES
         return replace(frame, least=(few, few), unit=_LINES)
     if call.forced:
-        return frame
+        return replace(frame, least=(2, 2)) if call.reproducible else frame
     alone = frame.m == 1 and not call.reproducible
     if frame.n == 1 and not call.reproducible and _along_column(steps):
         return replace(frame, least=(1, 1))

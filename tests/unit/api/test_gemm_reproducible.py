@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -94,6 +95,21 @@ def test_bits_do_not_depend_on_layouts_or_extents(
             same_bits(one, every)
     else:
         same_bits(gemmlab.gemm(left, given_b, c=out, out=out, **how), every)
+
+
+@pytest.mark.parametrize("how", [{"kernel": "threaded"}, {"config": {}}, {"kernel": "cache_block"}])
+def test_a_kernel_that_the_caller_names_is_reproducible_too(how: dict[str, Any], tmp_path: Path) -> None:
+    a, b = np.asfortranarray(uniform(9, 700)), np.asfortranarray(uniform(700, 5))
+    whole = gemmlab.gemm(a, b, reproducible=True, **how)
+    for row in (0, 8):
+        alone = gemmlab.gemm(a[row : row + 1], b, reproducible=True, **how)
+        assert alone.tobytes() == whole[row : row + 1].tobytes()
+    column = gemmlab.gemm(a, b[:, 2:3], reproducible=True, **how)
+    assert column.tobytes() == np.ascontiguousarray(whole[:, 2:3]).tobytes()
+    files = [np.memmap(tmp_path / name, np.float32, "w+", shape=x.shape) for name, x in (("a", a), ("b", b[:, 2:3]))]
+    files[0][:], files[1][:] = a, b[:, 2:3]
+    pieces = gemmlab.gemm(*files, reproducible=True, memory_bytes=60_000, **how)
+    assert pieces.tobytes() == column.tobytes()
 
 
 def test_a_single_row_keeps_its_scalars_and_its_out() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -64,3 +66,36 @@ class DecodingStore(Store):
         kept = np.empty((copies, *chunks, *self.chunks), np.float32)
         yield
         del kept
+
+
+class PlacedStore(Store):
+    """A store that names its place as Zarr does: a folder and a path in it, or a place in memory."""
+
+    def __init__(self, values: npt.NDArray[Any], root: str, path: str = "", *, read_only: bool = False) -> None:
+        super().__init__(values)
+        self.store_path = SimpleNamespace(store=_LocalStore(Path(root)), path=path)
+        self.read_only = read_only
+
+
+class MemoryStore(Store):
+    """A store in memory, which names an address as its place."""
+
+    def __init__(self, values: npt.NDArray[Any]) -> None:
+        super().__init__(values)
+        self.store_path = SimpleNamespace(store=f"memory://{id(self)}", path="")
+
+
+class Hdf5Store(Store):
+    """A dataset of a file, as h5py's: with a path, and the mode in which the file is open."""
+
+    def __init__(self, values: npt.NDArray[Any], filename: str, name: str, mode: str = "r+") -> None:
+        super().__init__(values)
+        self.file, self.name = SimpleNamespace(filename=filename, mode=mode), name
+
+
+class _LocalStore:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def __str__(self) -> str:
+        return f"file://{self.root.as_posix()}"

@@ -106,7 +106,7 @@ def _resumable(large: LargeRequest, call: Call, limits: Limits) -> Limits:
     if call.out is None or not outlives(out):
         raise UsageError(
             "gemm: checkpoint needs an out that outlives this process: a numpy.memmap of mode 'r+' or 'w+', or an "
-            "array of a store"
+            "array of a store that is not in memory"
         )
     if large.in_place:
         raise UsageError(

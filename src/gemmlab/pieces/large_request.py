@@ -19,7 +19,7 @@ from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.request import Operand, Request, checked_target, request, rows_contiguous, same
 from gemmlab.dispatch.shadows import packed
 from gemmlab.packs import Packed
-from gemmlab.pieces.array_identity import store_place
+from gemmlab.pieces.array_identity import same_array, store_place
 from gemmlab.pieces.block_sources import ArraySource, Source, StoreSource
 from gemmlab.pieces.cpu_limits import Steps
 from gemmlab.pieces.piece_run import Matrices
@@ -126,8 +126,18 @@ def _result(value: Any, found: Request) -> Source:
     if is_stored(value) and not is_host_array(value):
         if tuple(value.shape) != found.shape:
             raise UsageError(f"gemm: out has shape {tuple(value.shape)}; the result has {found.shape}")
+        if _is_read_only(value):
+            place = store_place(value)
+            raise UsageError(
+                f"gemm: out{f' ({place})' if place else ''} is open for reading only; open it with mode 'r+'"
+            )
         return StoreSource(value)
     return ArraySource(_owner(value), checked_target(view, found))
+
+
+def _is_read_only(value: Any) -> bool:
+    """Return whether an array of a store says that it cannot be written: Zarr's itself, h5py's by its file's mode."""
+    return bool(getattr(value, "read_only", False)) or getattr(getattr(value, "file", None), "mode", None) == "r"
 
 
 def _is_result(c: Source, out: Source) -> bool:
@@ -140,12 +150,10 @@ def _is_result(c: Source, out: Source) -> bool:
             parts[0] is not None and parts[1] is not None and parts[0].same_file(parts[1])
             and parts[0][1:3] == parts[1][1:3] and c.matrix.strides == out.matrix.strides
         )  # fmt: skip
-    place = store_place(c.value)
-    return c.value is out.value or (bool(place) and place == store_place(out.value))
+    return same_array(c.value, out.value)
 
 
 def _require_apart(out: Source, others: dict[str, Source]) -> None:
-    place = store_place(out.value)
     for name, other in others.items():
-        if other.value is out.value or (place and place == store_place(other.value)):
+        if same_array(other.value, out.value):
             raise UsageError(f"gemm: out is {name}; give it an array of its own")

@@ -12,7 +12,7 @@ import pytest
 import gemmlab
 from gemmlab.core.errors import ArgumentTypeError, DeviceError, GemmlabError, UsageError
 from support.gpu_arrays import OnGpu
-from support.stores import Store
+from support.stores import Hdf5Store, MemoryStore, PlacedStore, Store
 
 Float32Array = npt.NDArray[np.float32]
 A, B = np.ones((40, 30), np.float32), np.ones((30, 20), np.float32)
@@ -113,3 +113,77 @@ def test_without_k_or_alpha_operands_are_not_read() -> None:
     assert np.all(found == 1)
     assert np.all(gemmlab.gemm(A[:, :0], B[:0], memory_bytes=1 << 20) == 0)
     assert gemmlab.gemm(A, B, c=Unread(c), device="cpu")[0, 0] == 30
+
+
+def in_store(root: str, path: str = "") -> PlacedStore:
+    return PlacedStore(np.full((30, 30), 7, np.float32), root, path)
+
+
+@pytest.mark.parametrize("spelling", ["link", "./s", "../{folder}/s", "{whole}/s"])
+def test_a_result_in_the_store_of_an_operand_under_another_spelling(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spelling: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s").mkdir()
+    (tmp_path / "link").symlink_to("s")
+    root = spelling.format(folder=tmp_path.name, whole=tmp_path)
+    square = np.ones((30, 30), np.float32)
+    for a, out in (
+        (in_store("s"), in_store(root)),
+        (in_store("s", "group/x"), in_store(root, "group/x")),
+        (in_store("s/group", "x"), in_store(root, "group/x")),
+        (Hdf5Store(square, "s", "/x"), Hdf5Store(np.full((30, 30), 7, np.float32), root, "/x")),
+    ):
+        with pytest.raises(UsageError, match="out is a; give it an array of its own"):
+            gemmlab.gemm(a, square, out=out, memory_bytes=1 << 20)
+        assert np.all(out.values == 7)
+    apart = in_store(root, "group/y")
+    gemmlab.gemm(in_store("s", "group/x"), square, out=apart, memory_bytes=1 << 20)
+    assert np.all(apart.values == 210)
+    # The same place is the result itself if it is c.
+    kept = np.ones((30, 30), np.float32)
+    gemmlab.gemm(square, square, c=PlacedStore(kept, "s"), beta=2, out=PlacedStore(kept, root), memory_bytes=1 << 20)
+    assert np.all(kept == 32)
+
+
+def test_two_stores_in_memory_are_two() -> None:
+    square = np.ones((30, 30), np.float32)
+    out = MemoryStore(square.copy())
+    gemmlab.gemm(MemoryStore(square), square, out=out, memory_bytes=1 << 20)
+    assert np.all(out.values == 30)
+
+
+def test_a_store_that_is_open_for_reading_only(tmp_path: Path) -> None:
+    """Refused before an operand is read, and before there is a journal."""
+
+    class Unread(Store):
+        def __getitem__(self, place: Any) -> npt.NDArray[Any]:
+            raise AssertionError(place)
+
+    journal = tmp_path / "journal"
+    for made in (
+        PlacedStore(out(), str(tmp_path / "s"), read_only=True),
+        Hdf5Store(out(), str(tmp_path / "s"), "/x", "r"),
+    ):
+        with pytest.raises(UsageError, match=r"out \(.*s(:/x)?\) is open for reading only; open it with mode 'r\+'"):
+            gemmlab.gemm(Unread(A), Unread(B), out=made, memory_bytes=1 << 20, checkpoint=journal)
+        assert np.all(made.values == 7)
+    assert not journal.exists()
+
+
+def test_arrays_of_zarr(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    zarr = pytest.importorskip("zarr")
+    monkeypatch.chdir(tmp_path)
+    a = zarr.create_array("s.zarr", shape=(30, 30), chunks=(10, 10), dtype="f4")
+    a[:] = 1
+    (tmp_path / "link").symlink_to("s.zarr")
+    for root in ("link", f"../{tmp_path.name}/s.zarr", tmp_path / "s.zarr"):
+        with pytest.raises(UsageError, match="out is a; give it an array of its own"):
+            gemmlab.gemm(a, a, out=zarr.open_array(root, mode="r+"), memory_bytes=1 << 20)
+    with pytest.raises(UsageError, match="is open for reading only"):
+        gemmlab.gemm(a[:], a[:], out=zarr.open_array("link", mode="r"), memory_bytes=1 << 20, checkpoint="journal")
+    fleeting = zarr.create_array({}, shape=(30, 30), chunks=(10, 10), dtype="f4")
+    with pytest.raises(UsageError, match="checkpoint needs an out that outlives this process"):
+        gemmlab.gemm(a, a, out=fleeting, memory_bytes=1 << 20, checkpoint="journal")
+    assert not (tmp_path / "journal").exists()
+    assert np.all(a[:] == 1)

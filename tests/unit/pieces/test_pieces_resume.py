@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -24,7 +25,7 @@ from gemmlab.pieces import large_product
 from gemmlab.pieces.array_identity import digest
 from gemmlab.pieces.block_sources import ArraySource, Block, StoreSource
 from support.least_pieces import Stopped, in_two_runs, smallest, stop_at
-from support.stores import Store
+from support.stores import Hdf5Store, MemoryStore, PlacedStore, Store
 
 Float32Array = npt.NDArray[np.float32]
 M, N, K, MEMORY = 500, 400, 300, 700_000
@@ -178,6 +179,36 @@ def test_other_files_are_refused(files: dict[str, Any], tmp_path: Path) -> None:
         resume(elsewhere, tmp_path)
 
 
+def test_a_store_is_known_by_its_real_path(
+    files: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    """A run goes on with the same store under another spelling, but not with one of that name in another folder."""
+    folders = tmp_path / "one", tmp_path / "other"
+    for folder in folders:
+        folder.mkdir()
+    values = {name: np.array(files[name]) for name in ("a", "b", "out")}
+
+    def of(root: Path, kind: Callable[..., Store]) -> dict[str, Any]:
+        return {name: kind(values[name], str(root / name)) for name in values}
+
+    monkeypatch.chdir(folders[0])
+    relative = of(Path(), PlacedStore)
+    begin(relative, tmp_path)
+    monkeypatch.chdir(folders[1])
+    place = re.escape(str(folders[0] / "a"))
+    with pytest.raises(UsageError, match=rf"store of a was {place}, is .*/other/a; .* remove"):
+        resume(of(Path(), PlacedStore), tmp_path)
+    resume(of(folders[0], PlacedStore), tmp_path)
+    expected = gemmlab.gemm(values["a"], values["b"])
+    assert np.array_equal(values["out"].view(np.uint32), expected.view(np.uint32))
+
+
+def test_a_store_in_memory_is_known_by_its_elements(files: dict[str, Any], tmp_path: Path) -> None:
+    """As an array in memory, which has another address in the next process."""
+    begin({**files, "a": MemoryStore(files["a"])}, tmp_path)
+    resume({**files, "a": MemoryStore(files["a"])}, tmp_path)
+
+
 @pytest.mark.parametrize("kind", ["memory", "mapped for writing", "mapped for reading", "store", "store in chunks"])
 @pytest.mark.parametrize("name", ["a", "b", "c"])
 def test_an_operand_with_one_other_element_is_refused(
@@ -281,7 +312,8 @@ def test_one_process_at_a_time(files: dict[str, Any], tmp_path: Path) -> None:
 
 def test_a_result_that_does_not_outlive_the_process_is_refused(files: dict[str, Any], tmp_path: Path) -> None:
     copied = np.memmap(tmp_path / "out", np.float32, "c", shape=(M, N))
-    for out in (None, np.empty((M, N), np.float32), copied):
+    empty = np.empty((M, N), np.float32)
+    for out in (None, empty, copied, MemoryStore(empty), Hdf5Store(empty, str(tmp_path / "in memory"), "/x")):
         with pytest.raises(UsageError, match="checkpoint needs an out that outlives this process"):
             resume({**files, "out": out}, tmp_path)
     with pytest.raises(UsageError, match="c is out, so a resumed run would find parts of c overwritten"):

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from gemmlab.arrays.on_gpu import is_device_array
 from gemmlab.arrays.on_host import host_views, is_host_array, like, one_package
-from gemmlab.core.argument_checks import float32_array, thread_count
+from gemmlab.core.argument_checks import thread_count
 from gemmlab.core.errors import ArgumentTypeError
 from gemmlab.core.fork_lock import fork_lock
 from gemmlab.core.memory_room import require_room_to_import
@@ -193,7 +193,7 @@ def checked(call: Call) -> tuple[Request, Float32Array | None, int | None]:
     try:
         operands = request(call, host_operand)
         count = thread_count("gemm", call.threads)
-        target = None if call.out is None else checked_target(float32_array("gemm", "out", call.out), operands)
+        target = None if call.out is None else checked_target(host_operand("gemm", "out", call.out).view, operands)
     except ArgumentTypeError:
         one_package("gemm", call.arrays)
         raise

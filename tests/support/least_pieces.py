@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import gemmlab
@@ -19,7 +20,7 @@ class Stopped(Exception):  # noqa: N818 - it is no error
 def smallest(frame: PiecePlan, limits: cut.Limits) -> PiecePlan:
     """The least pieces, though the whole product would fit as well."""
     rows, cols = (cut._extent(frame, limits, axis, math.inf) for axis in (0, 1))
-    return cut.sized(frame, limits, rows, cols)
+    return cut.sized(frame, limits, rows, cols, Path("journal"))
 
 
 def stop_at(least: int) -> Callable[[int, int], None]:

@@ -84,8 +84,17 @@ class Request:
 
 
 def host_operand(call: str, name: str, value: object) -> Operand:
-    """Return a NumPy float32 array as an operand. Raises `ArgumentTypeError` for any other value."""
-    return Operand(float32_array(call, name, value))
+    """Return a NumPy float32 array as an operand. Raises `ArgumentTypeError` for any other value.
+
+    For an array of a store the error of `gemm` names the argument with which the call would take it.
+    """
+    try:
+        return Operand(float32_array(call, name, value))
+    except ArgumentTypeError as error:
+        of_store = not isinstance(value, np.ndarray) and all(hasattr(value, x) for x in ("shape", "dtype", "chunks"))
+        if call != _CALL or not of_store:
+            raise
+        raise ArgumentTypeError(f"{error}; with memory_bytes=, gemm multiplies arrays of a store in pieces") from None
 
 
 def request(call: Call, view: View) -> Request:

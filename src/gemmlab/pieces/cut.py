@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from pathlib import Path
 
 from gemmlab.core.errors import UsageError
 from gemmlab.dispatch.piece_plan import OPERANDS, PiecePlan
@@ -66,15 +67,18 @@ def cut(frame: PiecePlan, limits: Limits) -> PiecePlan:
     return min(able, key=lambda plan: (plan.bytes_read, plan.count))
 
 
-def sized(frame: PiecePlan, limits: Limits, rows: int, cols: int) -> PiecePlan:
-    """Return the plan with pieces of these extents, which an earlier run chose. `UsageError` if they do not fit."""
+def sized(frame: PiecePlan, limits: Limits, rows: int, cols: int, path: Path) -> PiecePlan:
+    """Return the plan with pieces of these extents, which the journal at `path` has from an earlier run.
+
+    Raises `UsageError` if they do not fit.
+    """
     frame = replace(frame, least_bytes=_smallest(frame, limits).device_bytes)
     both = (_sized(replace(frame, by_rows=each), limits, rows, cols) for each in (True, False))
     found = min((_predicted(plan, limits) for plan in both), key=lambda plan: (plan.seconds or 0.0, plan.bytes_in))
     if found.device_bytes > frame.memory_bytes:
         raise UsageError(
-            f"gemm: memory_bytes is {frame.memory_bytes:,}; the checkpoint was begun with pieces of {rows} x {cols}, "
-            f"which take {found.device_bytes:,}; allow as much, or remove it to begin anew"
+            f"gemm: memory_bytes is {frame.memory_bytes:,}; the checkpoint {path} was begun with pieces of "
+            f"{rows} x {cols}, which take {found.device_bytes:,}; allow as much, or remove {path} to begin anew"
         )
     return found
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gemmlab.arrays.on_host import is_host_array, like
-from gemmlab.core.errors import ArgumentTypeError, UsageError
+from gemmlab.core.errors import ArgumentTypeError, DeviceError, UsageError
 from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.core.version import __version__
 from gemmlab.core.words import shown
@@ -45,7 +45,7 @@ def in_pieces(call: Call, device: object, memory_bytes: object, checkpoint: obje
             if journal is None or journal.extents is None:
                 plan = cut(frame, limits)
             else:
-                plan = sized(frame, limits, *journal.extents)
+                plan = sized(frame, limits, *journal.extents, journal.path)
             if plan.count:
                 _run(plan, large.matrices, place, choice, call, factors, journal, progress)
     if call.out is not None:
@@ -71,7 +71,10 @@ def _device(value: object) -> DeviceName:
         return CPU
     if not isinstance(value, str):
         raise ArgumentTypeError(f"gemm: device is {shown(value)}; it must be a name such as 'cpu' or 'cuda:0'")
-    return parse_device(value)
+    try:
+        return parse_device(value)
+    except DeviceError as error:
+        raise DeviceError(f"{error}; only explain_choice takes the model of a GPU") from None
 
 
 def _path(value: object) -> Path | None:
@@ -80,8 +83,10 @@ def _path(value: object) -> Path | None:
     if not isinstance(value, str | os.PathLike):
         raise ArgumentTypeError(f"gemm: checkpoint is {shown(value)}; it must be the path of a file")
     path = Path(value)
-    if not path.parent.is_dir() or path.is_dir():
-        raise UsageError(f"gemm: checkpoint {path} is no file in a folder that exists")
+    if path.is_dir():
+        raise UsageError(f"gemm: checkpoint {path} is a folder; name a file in it")
+    if not path.parent.is_dir():
+        raise UsageError(f"gemm: checkpoint {path}: there is no folder {path.parent}; make it, or name another file")
     return path
 
 

@@ -53,6 +53,7 @@ class NoStore:
         ({"beta": 1.0}, UsageError, "there is no c"),
         ({"beta": 1.0, "c": Store(np.ones((40, 1), np.float32))}, UsageError, "in a store must have the result's"),
         ({"device": "cuda:x"}, DeviceError, "no device named"),
+        ({"device": "H200"}, DeviceError, "no device named 'H200'; .*; only explain_choice takes the model of a GPU"),
         ({"device": 3}, ArgumentTypeError, "device is 3; it must be a name"),
         ({"progress": 3}, ArgumentTypeError, "progress is 3"),
         ({"checkpoint": 3}, ArgumentTypeError, "checkpoint is 3"),
@@ -113,6 +114,15 @@ def test_without_k_or_alpha_operands_are_not_read() -> None:
     assert np.all(found == 1)
     assert np.all(gemmlab.gemm(A[:, :0], B[:0], memory_bytes=1 << 20) == 0)
     assert gemmlab.gemm(A, B, c=Unread(c), device="cpu")[0, 0] == 30
+
+
+@pytest.mark.parametrize("name", ["a", "b", "c", "out"])
+def test_an_array_of_a_store_in_a_plain_call(name: str) -> None:
+    arrays = {"a": A, "b": B, "c": out(), "out": out()}
+    stored = Store(arrays[name], chunks=(10, 10))
+    words = rf"{name} is .*Store, not a NumPy array; .*; with memory_bytes=, gemm multiplies arrays of a store in pieces"
+    with pytest.raises(ArgumentTypeError, match=words):
+        gemmlab.gemm(**{**arrays, name: stored}, beta=1)
 
 
 def in_store(root: str, path: str = "") -> PlacedStore:

@@ -154,7 +154,8 @@ def test_pieces_that_are_complete_are_not_computed_again(files: dict[str, Any], 
         ({"config": {"KC": 320}}, "config was .*, is .*'KC': 320"),
         (
             {"memory_bytes": 300_000},
-            "memory_bytes is 300,000; the checkpoint was begun with pieces of [0-9]+ x [0-9]+, which take [0-9,]+",
+            "memory_bytes is 300,000; the checkpoint .*journal was begun with pieces of [0-9]+ x [0-9]+, which take "
+            "[0-9,]+; allow as much, or remove .*journal to begin anew",
         ),
     ],
 )
@@ -318,8 +319,10 @@ def test_a_result_that_does_not_outlive_the_process_is_refused(files: dict[str, 
             resume({**files, "out": out}, tmp_path)
     with pytest.raises(UsageError, match="c is out, so a resumed run would find parts of c overwritten"):
         resume(files, tmp_path, c=files["out"], beta=1.0)
-    with pytest.raises(UsageError, match="is no file in a folder that exists"):
+    with pytest.raises(UsageError, match="checkpoint .*journal: there is no folder .*nowhere; make it"):
         gemmlab.gemm(files["a"], files["b"], out=files["out"], checkpoint=tmp_path / "nowhere" / "journal")
+    with pytest.raises(UsageError, match="checkpoint .* is a folder; name a file in it"):
+        gemmlab.gemm(files["a"], files["b"], out=files["out"], checkpoint=tmp_path)
     assert not (tmp_path / "journal").exists()
 
 

@@ -41,6 +41,8 @@ class Limits:
     """Function that returns the estimated time of the product for a piece of that many rows and columns, in seconds;
     `None` if unknown.
     """
+    flushed: Callable[[PiecePlan], int] = field(default=lambda _plan: 0)
+    """Function that returns about the bytes that are written besides those of C, because each piece is flushed."""
     purpose: str = "the kernel"
     """The purpose of the workspace, for messages."""
 
@@ -64,7 +66,7 @@ def cut(frame: PiecePlan, limits: Limits) -> PiecePlan:
     least = min(plan.seconds or 0.0 for plan in plans)
     # Of plans that are about as fast, take the one that uses the link least: it may be slower than assumed.
     able = [plan for plan in plans if (plan.seconds or 0.0) <= _AS_FAST * least]
-    return min(able, key=lambda plan: (plan.bytes_read, plan.count))
+    return min(able, key=lambda plan: (plan.bytes_read + limits.flushed(plan), plan.count))
 
 
 def sized(frame: PiecePlan, limits: Limits, rows: int, cols: int, path: Path) -> PiecePlan:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import mmap
 import operator
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +21,9 @@ from gemmlab.devices.device_name import CPU, DeviceName, parse_device
 from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.choice_values import Choice
 from gemmlab.dispatch.piece_plan import PiecePlan
+from gemmlab.dispatch.request import rows_contiguous
 from gemmlab.pieces.array_identity import digest, identity, outlives
-from gemmlab.pieces.block_sources import Source, at_once, of_chunks
+from gemmlab.pieces.block_sources import ArraySource, Source, at_once, of_chunks
 from gemmlab.pieces.checkpoint import Checkpoint, Place
 from gemmlab.pieces.cut import Limits, cut, sized
 from gemmlab.pieces.large_request import LargeRequest, large_request
@@ -118,10 +121,24 @@ def _resumable(large: LargeRequest, call: Call, limits: Limits) -> Limits:
             "gemm: c is out, so a resumed run would find parts of c overwritten; with checkpoint, give c an array "
             "of its own"
         )
+    if isinstance(out, ArraySource):
+        by_columns = not rows_contiguous(out.matrix) and rows_contiguous(out.matrix.T)
+        return replace(limits, flushed=partial(_page_bytes, by_columns))
     if out.chunks is None:
         return limits
     rows, cols = (chunk * max(1, tile // chunk) for tile, chunk in zip(limits.tile, out.chunks, strict=True))
     return replace(limits, tile=(rows, cols))
+
+
+def _page_bytes(by_columns: bool, plan: PiecePlan) -> int:
+    """Return about the bytes of a mapped result's pages, beside a piece, that are written when each piece is flushed.
+
+    Each line of a piece, a row or with `by_columns` a column, has about a page more than its elements.
+    """
+    down, across = plan.grid
+    lines, cuts, pieces = (plan.n, down, across) if by_columns else (plan.m, across, down)
+    # Pieces with whole lines share pages only where one begins.
+    return mmap.PAGESIZE * (pieces if cuts == 1 else lines * cuts)
 
 
 def _binding(large: LargeRequest, call: Call, choice: Choice, place: PieceDevice) -> dict[str, Any]:

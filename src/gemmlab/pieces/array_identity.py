@@ -121,7 +121,7 @@ def _zarr_place(place: Any) -> str:
     protocols = {protocol} if isinstance(protocol, str) else set(protocol)
     if isinstance(root, Path) or protocols & _LOCAL:
         # A path in a store continues that of its folder, so an array of a group has one place.
-        return os.path.realpath(os.path.join(str(root), place.path))
+        return os.path.realpath(Path(str(root)).joinpath(place.path))
     scheme = _IN_MEMORY[0] if "memory" in protocols else ""
     return f"{scheme}{store}/{place.path}".rstrip("/")
 

@@ -118,9 +118,9 @@ def test_without_k_or_alpha_operands_are_not_read() -> None:
 
 @pytest.mark.parametrize("name", ["a", "b", "c", "out"])
 def test_an_array_of_a_store_in_a_plain_call(name: str) -> None:
-    arrays = {"a": A, "b": B, "c": out(), "out": out()}
+    arrays: dict[str, Any] = {"a": A, "b": B, "c": out(), "out": out()}
     stored = Store(arrays[name], chunks=(10, 10))
-    words = rf"{name} is .*Store, not a NumPy array; .*; with memory_bytes=, gemm multiplies arrays of a store in pieces"
+    words = rf"{name} is .*Store, not a NumPy array; .*; with memory_bytes=, gemm multiplies arrays of a store"
     with pytest.raises(ArgumentTypeError, match=words):
         gemmlab.gemm(**{**arrays, name: stored}, beta=1)
 

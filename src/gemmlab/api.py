@@ -266,8 +266,8 @@ def _in_one_order(
     lefts: Float32Array, rights: Float32Array, full: Float32Array, alpha: float, beta: float, count: int | None,
     run: Callable[[Float32Array, Float32Array, Float32Array, float, float, int | None], object] | None = None,
 ) -> None:  # fmt: skip
-    """Compute stacks of products, by `run` or by the usual kernel, so that a result's bits depend on its row of op(a) and
-    its column of op(b) alone.
+    """Compute stacks of products, by `run` or by the usual kernel, so that a result's bits depend on its row of op(a)
+    and its column of op(b) alone.
 
     Single rows and single columns have separate loops, which sum in orders that depend on the layout. So a single row
     is computed twice, as two rows, and a single column as two columns.

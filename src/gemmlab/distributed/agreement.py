@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 from zlib import crc32
@@ -17,6 +18,8 @@ CALL = "gemmlab.distributed.gemm"
 VERSION = ("version of gemmlab", __version__)
 NUMBERS = 16
 """Length of the message of a rank, in int64 numbers: a status (0, or 1 from `decline`), digests, and zeros."""
+CAUSE = re.compile(r"(?:\[\S+:\d+\] )?(.+?)(?:\. |$)", re.MULTILINE)
+"""What torch's error says first. gloo writes a place in its source before that, and general advice after it."""
 
 
 def agree(facts: Sequence[tuple[str, object]], mesh: Any) -> None:
@@ -67,7 +70,8 @@ def answered(collective: Any) -> Any:
     try:
         return collective()
     except (RuntimeError, dist.DistError) as error:
+        cause = CAUSE.match(str(error))
         raise DeviceError(
-            f"{CALL}: another rank did not take part: it ended, failed, or took longer than its process group allows "
-            f"({str(error).splitlines()[0]})"
+            f"{CALL}: another rank did not take part: it ended, failed, or took longer than its process group allows"
+            + (f" ({cause[1]})" if cause else "")
         ) from error

@@ -303,6 +303,54 @@ def wrong_on_one_rank(rank: int, ranks: int) -> list[str]:
     return texts
 
 
+def other_cuts(rank: int, ranks: int) -> tuple[list[float], list[str]]:
+    """Parts that torch would not have cut so: the errors of products that take them, and the texts of the others."""
+    line, grid = line_or_grid(ranks), line_or_grid(2, 2)
+    a, b, _ = operands(30, 20, 40)
+    i, j = rank // 2, rank % 2
+    left, right = (spread(x, grid, ("rows", "columns")) for x in (a, b))
+    left_cut, right_cut = slice(20 * j, 20 * j + 20), slice(20 * i, 20 * i + 20)
+
+    def cut(x: torch.Tensor, mesh: Any, places: tuple[str, ...], rows: slice, columns: slice) -> Any:
+        return DTensor.from_local(
+            x[rows, columns].contiguous(), mesh, [PLACES[place] for place in places], run_check=False, shape=x.shape,
+            stride=x.stride(),
+        )  # fmt: skip
+
+    everything, uneven = slice(None), [slice(0, 10), slice(10, 30)]
+    of_four = [slice(0, 10), slice(10, 15), slice(15, 15), slice(15, 30)][rank]
+    on_line = cut(a, line, ("rows",), of_four, everything)
+    on_grid = cut(a, grid, ("rows", "columns"), uneven[i], left_cut)
+    narrow = cut(b, grid, ("rows", "columns"), right_cut, [slice(0, 3), slice(3, 20)][j])
+    taken = [
+        (on_line, spread(b, line, ("rows",)), of_four, everything),
+        (on_grid, right, uneven[i], slice(10 * j, 10 * j + 10)),
+        (on_grid, narrow, uneven[i], [slice(0, 3), slice(3, 20)][j]),
+    ]  # fmt: skip
+    errors = []
+    for one, two, rows, columns in taken:
+        got = gemmlab.distributed.gemm(one, two).to_local()
+        errors.append(error_of(got, a[rows], b[:, columns], torch.zeros_like(got), 1.0, 0.0))
+
+    short = cut(a, grid, ("rows", "columns"), slice(15 * i, 24 if rank == 3 else 15 * i + 15), left_cut)
+    thin = cut(b, grid, ("rows", "columns"), right_cut, slice(10 * j, 9 if rank == 0 else 10 * j + 10))
+    lacking = cut(a, line, ("rows",), slice(8 * rank, 19 if rank == 2 else 8 * rank + 8), everything)
+    deep, deep_b, _ = operands(30, 20, 4000)
+    summed = cut(deep, grid, ("columns", "rows"), uneven[j], slice(2000 * i, 2000 * i + 2000))
+    moved = cut(a, grid, ("columns", "rows"), uneven[j], slice(20 * i, 20 * i + 20))
+    refused: list[tuple[Any, Any, dict[str, Any]]] = [
+        (short, right, {}), (short, right, {"reproducible": True}), (left, thin, {}),
+        (lacking, spread(b, line, ("replica",)), {}), (summed, spread(deep_b, grid, ("rows", "replica")), {}),
+        (moved, right, {}), (on_grid, right, {"c": spread(operands(30, 20, 40)[2], grid, ("rows", "columns"))}),
+    ]  # fmt: skip
+    texts = []
+    for one, two, how in refused:
+        with pytest.raises(UsageError) as caught:
+            gemmlab.distributed.gemm(one, two, **how)
+        texts.append(str(caught.value))
+    return errors, texts
+
+
 def by_operator(_rank: int, ranks: int) -> list[float]:
     mesh = line_or_grid(ranks)
     a, b, c = operands(M, N, K)
@@ -324,7 +372,7 @@ SCENES: dict[int, list[Any]] = {
     2: [every_algorithm, other_placements, on_a_line, by_terms, bits, traffic, special_values, disagreement,
         wrong_on_one_rank, by_operator],
     3: [every_algorithm, another_order, on_a_line, by_terms, on_a_grid, bits, traffic],
-    4: [every_algorithm, another_order, other_placements, on_a_grid, bits, traffic],
+    4: [every_algorithm, another_order, other_placements, on_a_grid, bits, traffic, other_cuts],
 }  # fmt: skip
 
 

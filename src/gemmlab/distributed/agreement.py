@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
-from zlib import crc32
 
+import numpy as np
 import torch
 import torch.distributed as dist
+from numpy.typing import NDArray
 
 from gemmlab.core.errors import DeviceError, UsageError
 from gemmlab.core.version import __version__
@@ -16,49 +18,120 @@ from gemmlab.distributed.message_group import host_group
 
 CALL = "gemmlab.distributed.gemm"
 VERSION = ("version of gemmlab", __version__)
-NUMBERS = 16
-"""Length of the message of a rank, in int64 numbers: a status (0, or 1 from `decline`), digests, and zeros."""
+MOST_PARTS = 2
+HEAD = 2 + MOST_PARTS
+"""Numbers at the head of a rank's message: its rank, 1 from `decline` or 0, and the extents of its `FreePart`s."""
+TEXT_BYTES = 480
+"""Bytes of the facts' text in a message. A longer text is cut; only a long `VERSION`, which is last, makes it so."""
+NUMBERS = HEAD + TEXT_BYTES // 8
+"""Length of a message, in int64 numbers."""
+MOST_NAMED = 8
+"""Most ranks, and most values, that an error names together."""
 CAUSE = re.compile(r"(?:\[\S+:\d+\] )?(.+?)(?:\. |$)", re.MULTILINE)
 """What torch's error says first. gloo writes a place in its source before that, and general advice after it."""
+Messages = NDArray[np.int64]
+"""The messages of all ranks of a mesh, one a row, in the same order on all ranks."""
 
 
-def agree(facts: Sequence[tuple[str, object]], mesh: Any) -> None:
-    """Compare the (name, value) pairs `facts` of all ranks of a mesh; every rank passes the same names in one order.
+@dataclass(frozen=True, slots=True)
+class FreePart:
+    """This rank's part of an operand along the axis that is not k, which may be cut otherwise than torch cuts."""
 
-    Raises `UsageError` on every rank if any value differs, with the names of these values, or if a rank has called
-    `decline`. This function and `decline` raise `DeviceError` if a rank does not answer within the time limit of its
-    process group.
+    operand: str
+    lines: str
+    """What the axis counts: `placements.ROWS` or `placements.COLUMNS`."""
+    extent: int
+    """Extent of the part."""
+    whole: int
+    """Extent of the operand."""
+    along: tuple[int, ...]
+    """Dimensions of the mesh along which the axis is cut."""
+
+
+def agree(facts: Sequence[tuple[str, object]], parts: Sequence[FreePart], mesh: Any) -> None:
+    """Compare the (name, value) pairs `facts` of all ranks of a mesh, and their parts of the operands. Every rank
+    passes the same names in one order. Where values are equal, `parts` differ in the extent alone.
+
+    Raises `UsageError` on every rank, which names ranks: if any value differs; if a rank has called `decline`; if the
+    parts are not all of an operand, or ranks that must have the same part have others. This function and `decline`
+    raise `DeviceError` if a rank does not answer within the time limit of its process group.
     """
-    values = [*facts, VERSION]
-    status, *digests = _compared([0, *(crc32(repr(value).encode()) for _, value in values)], mesh)
-    if status:
-        raise UsageError(f"{CALL}: the arguments on another rank are wrong; its error says how")
-    wrong = [f"{name} ({value!r} here)" for (name, value), digest in zip(values, digests, strict=False) if digest < 0]
-    if wrong:
-        named = ", ".join(wrong)
-        raise UsageError(f"{CALL}: the ranks disagree about {named}; all of them must make the same call")
+    named = [*facts, VERSION]
+    told = _told(mesh, 0, [part.extent for part in parts], "\n".join(repr(value) for _, value in named))
+    ranks, declined, texts = told[:, 0], told[:, 1] == 1, told[:, HEAD:]
+    if declined.any():
+        raise UsageError(
+            f"{CALL}: the arguments on {_on(ranks[declined].tolist())} are wrong; the error there says how"
+        )
+    if (texts != texts[0]).any():
+        values = zip(*(text.tobytes().rstrip(b"\0").decode().split("\n") for text in texts), strict=False)
+        differ = ", ".join(
+            f"{name} ({_by_value(those, ranks)})"
+            for (name, _), those in zip(named, values, strict=False)
+            if len(set(those)) > 1
+        )
+        raise UsageError(f"{CALL}: the ranks disagree about {differ}; all of them must make the same call")
+    for number, part in enumerate(parts):
+        _check_parts(part, told[:, 2 + number], ranks, mesh.mesh.numpy())
 
 
 def decline(mesh: Any) -> None:
     """Take part in the other ranks' `agree` for a rank with wrong arguments, so that they raise and do not wait."""
-    _compared([1], mesh)
+    _told(mesh, 1, [], "")
 
 
-def _compared(digests: list[int], mesh: Any) -> list[int]:
-    """Return numbers that all ranks have compared: -1 where they differ.
-
-    Hosts compare them, so that no GPU is kept from its products.
+def _check_parts(part: FreePart, extents: NDArray[np.int64], ranks: NDArray[np.int64], mesh: NDArray[np.int64]) -> None:
+    """Raise `UsageError` unless the ranks' parts are all of an operand. `extents` are those of `ranks`, which ascend;
+    `mesh` has the rank at each place.
     """
-    numbers = torch.tensor(digests + [0] * (NUMBERS - len(digests)), dtype=torch.int64)
+    first = mesh
+    for dimension in set(range(mesh.ndim)) - set(part.along):
+        first = first.take([0], axis=dimension)
+    at, owner = (np.searchsorted(ranks, each) for each in (mesh, np.broadcast_to(first, mesh.shape)))
+    if (extents[at] != extents[owner]).any():
+        one, other = (each[extents[at] != extents[owner]][0] for each in (at, owner))
+        raise UsageError(
+            f"{CALL}: rank {ranks[one]}'s part of {part.operand} has {extents[one]} {part.lines} and rank "
+            f"{ranks[other]}'s has {extents[other]}; both must have the same {part.lines} of {part.operand}"
+        )
+    owners = np.unique(owner)
+    total = extents[owners].sum()
+    if total != part.whole:
+        raise UsageError(
+            f"{CALL}: {part.operand} has {part.whole} {part.lines}; the ranks' parts of it have {total} together: "
+            f"{_by_value(extents[owners].tolist(), ranks[owners])}"
+        )
+
+
+def _told(mesh: Any, declined: int, extents: Sequence[int], text: str) -> Messages:
+    """Send this rank's message to all ranks of a mesh, and return those of all, in the order of ranks.
+
+    Hosts send them, so that no GPU is kept from its products.
+    """
+    head = [dist.get_rank(), declined, *extents, *[0] * (MOST_PARTS - len(extents))]
+    content = np.array(head, np.int64).tobytes() + text.encode()[:TEXT_BYTES].ljust(TEXT_BYTES, b"\0")
+    held = torch.frombuffer(bytearray(content), dtype=torch.int64).view(1, NUMBERS)
     for dimension in range(mesh.ndim):
         group = host_group(mesh.get_group(dimension))
-        # One message: the largest values, and the smallest ones with their sign changed.
-        both = torch.stack([numbers, -numbers])
-        answered(lambda: dist.all_reduce(both, dist.ReduceOp.MAX, group=group))  # noqa: B023
-        # -1 marks a difference within this dimension's group. It then differs in the next dimension's groups as well,
-        # so after the last dimension all ranks of the mesh have the mark.
-        numbers = torch.where(both[0] == -both[1], both[0], -1)
-    return list(map(int, numbers.tolist()))
+        found = [torch.empty_like(held) for _ in range(dist.get_world_size(group))]
+        answered(lambda: dist.all_gather(found, held, group=group))  # noqa: B023
+        held = torch.cat(found)
+    told: Messages = held.numpy()
+    return told[np.argsort(told[:, 0])]
+
+
+def _by_value(values: Sequence[object], ranks: NDArray[np.int64]) -> str:
+    """Return which ranks have which value: `(8, 6) on ranks 0, 2; (9, 6) on rank 1`."""
+    of_value: dict[object, list[int]] = {}
+    for value, rank in zip(values, ranks.tolist(), strict=True):
+        of_value.setdefault(value, []).append(rank)
+    texts = [f"{value} on {_on(some)}" for value, some in of_value.items()]
+    return "; ".join(texts[:MOST_NAMED]) + ("; ..." if len(texts) > MOST_NAMED else "")
+
+
+def _on(ranks: Sequence[int]) -> str:
+    named = ", ".join(map(str, ranks[:MOST_NAMED])) + (", ..." if len(ranks) > MOST_NAMED else "")
+    return f"rank{'s' if len(ranks) > 1 else ''} {named}"
 
 
 def answered(collective: Any) -> Any:

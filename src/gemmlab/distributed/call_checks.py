@@ -9,11 +9,13 @@ from gemmlab.core.argument_checks import float32_scalar
 from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.core.precision import PRECISIONS
 from gemmlab.dispatch.precision_rule import precision_for
-from gemmlab.distributed.agreement import CALL
+from gemmlab.distributed.agreement import CALL, FreePart
 from gemmlab.distributed.placements import COLUMNS, OTHER, ROWS, place_in, share, words
 from gemmlab.distributed.traffic import Traffic
 
 MOST_DIMENSIONS = 2
+FREE = {"a": ROWS, "b": COLUMNS}
+"""What is counted along the axis of each operand that is not k."""
 
 
 def checked_factors(
@@ -58,31 +60,46 @@ def _check_operands(a: DTensor, b: DTensor, c: DTensor | None) -> None:
         raise UsageError(f"{CALL}: a is {_shape(a)} and b is {_shape(b)}: k differs")
     if c is not None and tuple(c.shape) != (a.shape[0], b.shape[1]):
         raise UsageError(f"{CALL}: c is {_shape(c)}; the product is {a.shape[0]}x{b.shape[1]}")
-    check_part("a", a, free=0 if c is None else None)
-    check_part("b", b, free=1 if c is None else None)
+    why = None if c is None else "c is given"
+    check_part("a", a, why)
+    check_part("b", b, why)
     if c is not None:
-        check_part("c", c, free=None)
+        check_part("c", c, why)
 
 
-def check_part(name: str, x: DTensor, free: int | None) -> None:
+def check_part(name: str, x: DTensor, why: str | None) -> None:
     """Raise `UsageError` if this rank's part of a matrix has not the extents that torch's cuts give it.
 
-    Along the axis `free`, which is not k, a matrix may be cut otherwise, if it is not redistributed and no C is added.
+    `why` says why that holds for a's rows and b's columns too; if it is `None`, these may be cut otherwise.
     """
     mesh, part = x.device_mesh, x._local_tensor.shape  # noqa: SLF001 - `to_local` costs the host ten times as much
     layout, at = words(x.placements), place_in(mesh)
     for axis, cut in enumerate((ROWS, COLUMNS)):
-        if OTHER in layout or (axis == free and cut in layout):
+        free = FREE.get(name) == cut and cut in layout
+        if OTHER in layout or (free and why is None):
             continue
         extent = x.shape[axis]
         for dimension, word in enumerate(layout):
             if word == cut:
                 extent = len(share(extent, mesh.size(dimension), at[dimension]))
         if part[axis] != extent:
+            reason = f"; other cuts of {name}'s {cut} are not taken here, because {why}" if free else ""
             raise UsageError(
                 f"{CALL}: this rank's part of {name} has {part[axis]} {cut}; it must have {extent}, as torch cuts "
-                f"{x.shape[axis]} {cut}"
+                f"{x.shape[axis]} {cut}{reason}"
             )
+
+
+def free_parts(a: DTensor, b: DTensor) -> list[FreePart]:
+    """Return this rank's parts of a's rows and b's columns, but for an operand that torch redistributes."""
+    found = []
+    for axis, (name, x) in enumerate((("a", a), ("b", b))):
+        layout, cut = words(x.placements), FREE[name]
+        if OTHER not in layout:
+            along = tuple(dimension for dimension, word in enumerate(layout) if word == cut)
+            extent = x._local_tensor.shape[axis]  # noqa: SLF001 - as in `check_part`
+            found.append(FreePart(name, cut, extent, x.shape[axis], along))
+    return found
 
 
 def _shape(x: DTensor) -> str:

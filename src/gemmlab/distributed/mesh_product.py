@@ -11,7 +11,7 @@ from gemmlab.api import gemm as multiply
 from gemmlab.core.errors import GemmlabError
 from gemmlab.distributed.agreement import agree, decline
 from gemmlab.distributed.algorithm import explain_choice
-from gemmlab.distributed.call_checks import check_part, checked_factors
+from gemmlab.distributed.call_checks import check_part, checked_factors, free_parts
 from gemmlab.distributed.candidate import Candidate
 from gemmlab.distributed.in_turns import product_in_turns
 from gemmlab.distributed.placements import placement_for, words
@@ -26,9 +26,10 @@ def gemm(
     """Return `alpha * a @ b + beta * c` as a DTensor; all ranks of the mesh call it.
 
     `a` (m x k), `b` (k x n) and `c` (m x n) are float32 DTensors of one mesh of one or two dimensions. Each may have
-    any placement: cut into rows or columns, evenly or not, replicated, or a sum over ranks. The result is cut into
-    rows, columns or both, or replicated (`Candidate.c` of `explain_choice`). `c` is required if `beta` is not 0, and is
-    not read if `beta` is 0.
+    any placement: cut into rows or columns, evenly or not, replicated, or a sum over ranks. a's rows and b's columns
+    may be cut otherwise than torch cuts, if the operand is not redistributed, no partial sums are added, and there is
+    no `c`. The result is cut into rows, columns or both, or replicated (`Candidate.c` of `explain_choice`). `c` is
+    required if `beta` is not 0, and is not read if `beta` is 0; it does not broadcast.
 
     An operand that is cut along k is sent in panels while earlier panels are multiplied. The memory of a rank contains
     its shards, its part of C, and two panels of each such operand. If one operand is sent, a panel has at most 512 MiB.
@@ -43,15 +44,18 @@ def gemm(
     the same panels, and no algorithm adds sums of different ranks.
 
     Raises `ArgumentTypeError` (a TypeError) for other operands, `UsageError` (a ValueError) for shapes and meshes that
-    do not fit, an unknown `precision` and a `beta` without `c`, and on every rank when the ranks' calls differ or
-    another rank's arguments are wrong; `DeviceError` when a rank does not take part.
+    do not fit, an unknown `precision` and a `beta` without `c`, and on every rank when the ranks' calls differ, their
+    parts are not all of an operand, or another rank's arguments are wrong; `DeviceError` when a rank does not take
+    part.
     """
     try:
         factors = checked_factors(a, b, c, alpha, beta, precision, traffic)
         way = explain_choice(a, b, precision=precision, reproducible=reproducible).best
         for name, x, layout in (("a", a, way.a), ("b", b, way.b)):
             if words(x.placements) != layout:
-                check_part(name, x, free=None)
+                check_part(name, x, f"{name} must be redistributed")
+            elif way.sums:
+                check_part(name, x, "partial sums are added")
     except GemmlabError:
         meshes = [x.device_mesh for x in (a, b) if isinstance(x, DTensor)]
         if meshes and meshes[0].get_coordinate() is not None:
@@ -65,7 +69,7 @@ def gemm(
             ("the placements of c", () if c is None else words(c.placements)),
             ("alpha", float(alpha)), ("beta", float(beta)), ("precision", precision), ("reproducible", reproducible),
         ]  # fmt: skip
-        agree(facts, a.device_mesh)
+        agree(facts, free_parts(a, b), a.device_mesh)
 
     # Without messages before the product, a rank multiplies its own terms first.
     early = (words(a.placements), words(b.placements)) != (way.a, way.b) or c is not None or bool(way.sums)

@@ -104,7 +104,8 @@ def test_special_values_are_data() -> None:
 def test_ranks_that_disagree_are_told_so_on_every_rank() -> None:
     for answer in played(2):
         for text, named in zip(answer["disagreement"], DISAGREED, strict=True):
-            assert f"the ranks disagree about {named}" in text
+            assert f"the ranks disagree about {named} (" in text
+        assert "alpha (1.0 on rank 0; 2.0 on rank 1); all of them" in answer["disagreement"][1]
 
 
 def test_wrong_arguments_of_one_rank_are_an_error_of_all_and_nobody_waits() -> None:
@@ -123,7 +124,24 @@ def test_wrong_arguments_of_one_rank_are_an_error_of_all_and_nobody_waits() -> N
     ]
     for own, other, part in zip(first, second, named, strict=True):
         assert part in own
-        assert "the arguments on another rank are wrong" in other
+        assert "the arguments on rank 0 are wrong" in other
+
+
+def test_parts_may_be_cut_otherwise_than_torch_cuts_if_all_of_them_are_the_operand() -> None:
+    for answer in played(4):
+        errors, texts = answer["other_cuts"]
+        assert max(errors) <= 1.0
+        named = [
+            "rank 3's part of a has 9 rows and rank 2's has 15; both must have the same rows of a",
+            "rank 3's part of a has 9 rows and rank 2's has 15",
+            "rank 2's part of b has 10 columns and rank 0's has 9",
+            "a has 30 rows; the ranks' parts of it have 25 together: 8 on ranks 0, 1; 3 on rank 2; 6 on rank 3",
+            "other cuts of a's rows are not taken here, because partial sums are added",
+            "other cuts of a's rows are not taken here, because a must be redistributed",
+            "other cuts of a's rows are not taken here, because c is given",
+        ]
+        for text, part in zip(texts, named, strict=True):
+            assert part in text
 
 
 def leave(rank: int) -> Any:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from itertools import pairwise
+from pathlib import Path
 from textwrap import fill, indent
 from types import UnionType
 from typing import Any
@@ -44,6 +45,8 @@ GIVEN_BACK: Mapping[str, Sequence[type]] = {
     "launch": (Launched, Counters, SiteCounters, Metric, Hazard, Artifact),
 }
 """Name of a function -> the classes of its result and of the values in it."""
+DISTRIBUTED = ("gemm", "explain_choice", "Choice", "Candidate", "Traffic")
+"""The public names of `gemmlab.distributed`."""
 
 
 def api_block() -> str:
@@ -69,7 +72,53 @@ def api_block() -> str:
             parts += [f"### gemmlab.blas.{name}", told[name]]
         else:
             parts += _call(f"gemmlab.blas.{name}", getattr(blas, name), "###")
-    return "\n\n".join([*parts, "## Errors", _errors()])
+    return "\n\n".join([*parts, *_distributed(), "## Errors", _errors()])
+
+
+def _distributed() -> list[str]:
+    """Return the parts on `gemmlab.distributed`. They are made from its source: to import it would need torch."""
+    package = Path(gemmlab.__file__).parent / "distributed"
+    root = ast.parse((package / "__init__.py").read_text(encoding="utf-8"))
+    parts = ["## gemmlab.distributed", ast.get_docstring(root) or ""]
+    modules = _imported(root)
+    for name in DISTRIBUTED:
+        source = (package / f"{modules[name]}.py").read_text(encoding="utf-8")
+        declared = next(one for one in ast.parse(source).body if getattr(one, "name", "") == name)
+        if isinstance(declared, ast.FunctionDef):
+            shown = _declared(f"gemmlab.distributed.{name}", declared)
+            parts += [f"### gemmlab.distributed.{name}", f"```py\n{shown}\n```", ast.get_docstring(declared) or ""]
+        elif isinstance(declared, ast.ClassDef):
+            parts += [f"### gemmlab.distributed.{name}", ast.get_docstring(declared) or "", _fields(source, declared)]
+    return parts
+
+
+def _imported(root: ast.Module) -> dict[str, str]:
+    """Return the names that a package imports from its modules, and the modules."""
+    found = [one for one in root.body if isinstance(one, ast.ImportFrom) and one.module]
+    return {alias.name: str(one.module).rpartition(".")[2] for one in found for alias in one.names}
+
+
+def _declared(name: str, declared: ast.FunctionDef) -> str:
+    """Return a function as its source declares it, in the form of `signature`."""
+    arguments = declared.args
+    words = [f"{one.arg}: {ast.unparse(one.annotation)}" for one in arguments.args if one.annotation]
+    words += ["*"] if arguments.kwonlyargs else []
+    for one, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        words += [ast.unparse(ast.AnnAssign(ast.Name(one.arg), one.annotation or ast.Name("Any"), default, simple=1))]
+    return _fitted(name, words, f") -> {ast.unparse(declared.returns) if declared.returns else None}")
+
+
+def _fields(source: str, declared: ast.ClassDef) -> str:
+    """Return the entries of a class's fields and properties, as its source declares them."""
+    told = _attribute_docs(ast.get_source_segment(source, declared) or "", of_class=True)
+    lines = list[str]()
+    for one in declared.body:
+        if isinstance(one, ast.AnnAssign):
+            field = ast.unparse(one.target)
+            lines.append(_entry(f"{field}: {ast.unparse(one.annotation)}", told.get(field, "")))
+        elif isinstance(one, ast.FunctionDef) and one.returns and one.decorator_list:
+            lines.append(_entry(f"{one.name}: {ast.unparse(one.returns)}", ast.get_docstring(one) or ""))
+    return "\n".join(lines)
 
 
 def _classes() -> list[str]:
@@ -91,12 +140,17 @@ def signature(name: str, call: Callable[..., Any]) -> str:
         default = "" if one.default is one.empty else f" = {one.default!r}"
         words.append(f"{star}{one.name}: {_annotation(call, one.annotation)}{default}")
     end = f") -> {_annotation(call, str(found.return_annotation))}"
+    return _fitted(name, words, end)
+
+
+def _fitted(name: str, words: Sequence[str], end: str) -> str:
     line = f"{name}({', '.join(words)}{end}"
     return line if len(line) <= WIDEST else "\n".join([f"{name}(", *(f"    {word}," for word in words), end])
 
 
 def _contents(calls: Sequence[str]) -> str:
     calls = [*(f"gemmlab.{name}" for name in calls), *(f"gemmlab.blas.{name}" for name in blas.__all__)]
+    calls += [f"gemmlab.distributed.{name}" for name in DISTRIBUTED]
     links = [*(f"[`{name}`](#{name.replace('.', '').lower()})" for name in calls), "[errors](#errors)"]
     return fill(", ".join(links), 130, break_long_words=False, break_on_hyphens=False)
 

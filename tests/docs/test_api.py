@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 from collections.abc import Callable
@@ -32,6 +33,16 @@ def test_every_public_name_is_there() -> None:
         assert f"## gemmlab.{name}\n" in text or f"\n| `{name}` |" in text, name
     for name in blas.__all__:
         assert f"### gemmlab.blas.{name}\n" in text, name
+    # To import `gemmlab.distributed` would need torch.
+    source = Path(inspect.getfile(gemmlab)).parent / "distributed" / "__init__.py"
+    public = re.search(r"^__all__ = (\[.*\])$", source.read_text(encoding="utf-8"), re.MULTILINE)
+    assert public
+    for name in ast.literal_eval(public[1]):
+        assert f"### gemmlab.distributed.{name}\n" in text, name
+    assert "\n    *,\n    c: DTensor | None = None,\n" in text
+    assert "- `best: Candidate`" in text
+    assert "- `reason: str`: One sentence" in text
+    assert "- `received: int`: Bytes that" in text
 
 
 @pytest.mark.parametrize("call", CALLS)

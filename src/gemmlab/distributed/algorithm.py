@@ -42,7 +42,7 @@ MEMORY = {"cuda": 4.0e12, "cpu": 10e9}
 """Bytes of C that a rank reads and writes in a second, both added, by kind of device."""
 
 
-def explain_choice(a: Any, b: Any, *, precision: str = HIGHEST, reproducible: bool = False) -> Choice:
+def explain_choice(a: Any, b: Any, *, precision: str = "highest", reproducible: bool = False) -> Choice:
     """Return the choice of `gemmlab.distributed.gemm` for the DTensors `a` (m x k) and `b` (k x n). Nothing is sent. An
     unknown `precision` has the rate of `"highest"`.
 

@@ -17,11 +17,13 @@ class Candidate:
     `"columns-k"`: rows or columns along one dimension of the mesh, parts of k along the other; `"local"`: each rank has
     both operands and makes all of C."""
     a: tuple[str, ...]
-    """Layouts of A and B when the algorithm begins, and of the result: a word (`placements.py`) for each dimension of
-    the mesh.
+    """Layout of A when the algorithm begins: a word for each dimension of the mesh, `"rows"` (`Shard(0)`), `"columns"`
+    (`Shard(1)`) or `"replica"` (`Replicate()`).
     """
     b: tuple[str, ...]
+    """Layout of B when the algorithm begins."""
     c: tuple[str, ...]
+    """Layout of the result."""
     bytes_before: float
     """Most bytes that a rank receives when operands are redistributed."""
     bytes_meanwhile: float
@@ -29,9 +31,11 @@ class Candidate:
     seconds: float
     """Predicted time of the call, in seconds."""
     by_terms: bool = False
-    """True if panels have some terms of k and all lines (`panel_turns.py`)."""
+    """True if each panel has some terms of k, and all columns of B or rows of A."""
     sums: tuple[str, ...] = ()
-    """The layout of C before partial sums are reduced; empty if there are none."""
+    """The layout of C before partial sums are added, with `"sum"` (`Partial()`) where ranks have them; empty if there
+    are none.
+    """
 
 
 @dataclass(frozen=True, slots=True)

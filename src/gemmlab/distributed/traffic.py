@@ -10,9 +10,9 @@ import torch
 
 @dataclass(slots=True)
 class Traffic:
-    """Bytes on one rank, over all calls of `gemm` that the object is passed to.
+    """Bytes on one rank. Each call of `gemm` that gets the object adds to it.
 
-    What torch moves is not counted: matrices with placements that only torch can change (`placements.OTHER`).
+    What torch moves is not counted: matrices with placements that only torch can change, as cuts with strides.
     """
 
     received: int = 0

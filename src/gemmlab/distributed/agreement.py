@@ -57,8 +57,8 @@ def agree(facts: Sequence[tuple[str, object]], parts: Sequence[FreePart], mesh: 
     raise `DeviceError` if a rank does not answer within the time limit of its process group.
     """
     named = [*facts, VERSION]
-    told = _told(mesh, 0, [part.extent for part in parts], "\n".join(repr(value) for _, value in named))
-    ranks, declined, texts = told[:, 0], told[:, 1] == 1, told[:, HEAD:]
+    messages = _gather(mesh, 0, [part.extent for part in parts], "\n".join(repr(value) for _, value in named))
+    ranks, declined, texts = messages[:, 0], messages[:, 1] == 1, messages[:, HEAD:]
     if declined.any():
         raise UsageError(
             f"{CALL}: the arguments on {_on(ranks[declined].tolist())} are wrong; the error there says how"
@@ -72,12 +72,12 @@ def agree(facts: Sequence[tuple[str, object]], parts: Sequence[FreePart], mesh: 
         )
         raise UsageError(f"{CALL}: the ranks disagree about {differ}; all of them must make the same call")
     for number, part in enumerate(parts):
-        _check_parts(part, told[:, 2 + number], ranks, mesh.mesh.numpy())
+        _check_parts(part, messages[:, 2 + number], ranks, mesh.mesh.numpy())
 
 
 def decline(mesh: Any) -> None:
     """Take part in the other ranks' `agree` for a rank with wrong arguments, so that they raise and do not wait."""
-    _told(mesh, 1, [], "")
+    _gather(mesh, 1, [], "")
 
 
 def _check_parts(part: FreePart, extents: NDArray[np.int64], ranks: NDArray[np.int64], mesh: NDArray[np.int64]) -> None:
@@ -103,21 +103,21 @@ def _check_parts(part: FreePart, extents: NDArray[np.int64], ranks: NDArray[np.i
         )
 
 
-def _told(mesh: Any, declined: int, extents: Sequence[int], text: str) -> Messages:
+def _gather(mesh: Any, declined: int, extents: Sequence[int], text: str) -> Messages:
     """Send this rank's message to all ranks of a mesh, and return those of all, in the order of ranks.
 
     Hosts send them, so that no GPU is kept from its products.
     """
     head = [dist.get_rank(), declined, *extents, *[0] * (MOST_PARTS - len(extents))]
     content = np.array(head, np.int64).tobytes() + text.encode()[:TEXT_BYTES].ljust(TEXT_BYTES, b"\0")
-    held = torch.frombuffer(bytearray(content), dtype=torch.int64).view(1, NUMBERS)
+    gathered = torch.frombuffer(bytearray(content), dtype=torch.int64).view(1, NUMBERS)
     for dimension in range(mesh.ndim):
         group = host_group(mesh.get_group(dimension))
-        found = [torch.empty_like(held) for _ in range(dist.get_world_size(group))]
-        answered(lambda: dist.all_gather(found, held, group=group))  # noqa: B023
-        held = torch.cat(found)
-    told: Messages = held.numpy()
-    return told[np.argsort(told[:, 0])]
+        found = [torch.empty_like(gathered) for _ in range(dist.get_world_size(group))]
+        answered(lambda: dist.all_gather(found, gathered, group=group))  # noqa: B023
+        gathered = torch.cat(found)
+    messages: Messages = gathered.numpy()
+    return messages[np.argsort(messages[:, 0])]
 
 
 def _by_value(values: Sequence[object], ranks: NDArray[np.int64]) -> str:

@@ -377,7 +377,7 @@ def test_whole_chunks_have_the_bits_of_tiles(tmp_path: Path, precision: str, ker
     b[:, [299, 555]] *= np.float32(2.0**100)
     how: dict[str, Any] = {"a": a, "b": b, "precision": precision, "kernel": kernel}
     out = Store(np.full((700, 800), np.nan, np.float32), (10, 6))
-    complete, count = in_two_runs(2, **how, out=out, memory_bytes=2_500_000, checkpoint=tmp_path / "journal")
+    complete, count = in_two_runs(2, **how, out=out, memory_bytes=3_000_000, checkpoint=tmp_path / "journal")
     assert 0 < complete < count
     assert out.whole_chunks_were_written()
     assert np.array_equal(out.values.view(np.uint32), gemmlab.gemm(**how).view(np.uint32))

@@ -21,6 +21,7 @@ from support.trials import Trials
 
 SEED = "fuzz_seed"
 STARTED = pytest.StashKey[float]()
+SIMULATED = "simulated tiles"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -64,11 +65,32 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption(QUICK):
+        take_turns_if_simulated(items)
         items[:], rest = split(items, config.getoption(TURN))
         config.hook.pytest_deselected(items=rest)
 
 
+def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport) -> tuple[str, str, str] | None:
+    return ("passed", ".", "PASSED with simulated tiles") if report.passed and was_simulated(report) else None
+
+
+def was_simulated(report: pytest.CollectReport | pytest.TestReport) -> bool:
+    return isinstance(report, pytest.TestReport) and report.when == "call" and SIMULATED in dict(report.user_properties)
+
+
+def take_turns_if_simulated(items: list[pytest.Item]) -> None:
+    """Mark tests with simulated tiles as slow ones: compiling a kernel takes seconds that other machines do without."""
+    found = [item for item in items if "tiles" in getattr(item, "fixturenames", ())]
+    if found:
+        from gemmlab.devices.cpu_tiles import tiles_refusal
+
+        for item in found if tiles_refusal() else ():
+            item.add_marker(pytest.mark.in_turns(20))
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if simulated := sum(was_simulated(report) for report in terminalreporter.stats.get("passed", [])):
+        terminalreporter.write_line(f"{simulated} passed with simulated AMX tiles")
     path = config.getoption(RECORD)
     if path is not None:
         write_run(terminalreporter, config.stash[STARTED], path)
@@ -89,6 +111,23 @@ def pytest_make_collect_report(
 def pytest_report_header(config: pytest.Config) -> str:
     turn = f" {TURN}={config.getoption(TURN)}" if config.getoption(QUICK) else ""
     return f"repeat it with: --fuzz-seed={getattr(config.option, SEED)}{turn}"
+
+
+@pytest.fixture
+def tiles(request: pytest.FixtureRequest) -> Iterator[None]:
+    """AMX tiles, simulated where the processor has none."""
+    from gemmlab.devices.cpu_tiles import tiles_refusal
+
+    if not tiles_refusal():
+        yield
+        return
+    from support.simulated_tiles import simulated_tiles
+
+    with simulated_tiles() as refusal:
+        if refusal:
+            pytest.skip(f"amx_bf16x6 {refusal}")
+        request.node.user_properties.append((SIMULATED, True))
+        yield
 
 
 @pytest.fixture

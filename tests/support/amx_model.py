@@ -15,7 +15,9 @@ SMALL = {
     6: ((2, 0), (1, 0), (1, 1), (0, 1), (0, 2)),
     9: ((2, 2), (1, 2), (0, 2), (0, 1), (1, 1), (2, 1), (2, 0), (1, 0)),
 }
-needs_tiles = pytest.mark.skipif(bool(tiles_refusal()), reason=f"amx_bf16x6 {tiles_refusal()}")
+needs_tiles = pytest.mark.usefixtures("tiles")
+"""Tests that run with simulated tiles where the processor has none."""
+needs_real_tiles = pytest.mark.skipif(bool(tiles_refusal()), reason=f"amx_bf16x6 {tiles_refusal()}")
 
 
 def parts_of(x: Array) -> list[Array]:

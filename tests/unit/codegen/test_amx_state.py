@@ -14,9 +14,9 @@ from gemmlab.codegen.amx import tile_registers
 from gemmlab.ir.build import load_functions
 from gemmlab.ir.module import Module
 from gemmlab.ir.types import I64
-from support.amx_model import needs_tiles
+from support.amx_model import needs_real_tiles
 
-pytestmark = needs_tiles
+pytestmark = needs_real_tiles
 _TILE_STATE = 3 << 17
 """Components of XINUSE: tile configuration and tile data."""
 

@@ -1,4 +1,4 @@
-"""The options of the suite itself: `--quick` and `--needs`."""
+"""The options of the suite itself, `--quick` and `--needs`, and its reports."""
 
 from __future__ import annotations
 
@@ -95,3 +95,13 @@ def test_every_case_of_a_test_in_turns_has_its_turn(suite: pytest.Pytester, turn
     items = suite.getitems("import pytest\n" + "".join(text.format(name) for name in "abcd"))
     drawn = [{item.name for item in split(items, turn)[0]} for turn in range(6 * turns)]
     assert set().union(*drawn) == {item.name for item in items}
+
+
+def test_a_report_says_what_passed_with_simulated_tiles(suite: pytest.Pytester) -> None:
+    suite.makepyfile(
+        test_it="def test_so(record_property): record_property('simulated tiles', True)\n\ndef test_other(): pass"
+    )
+    result = suite.runpytest_inprocess("-p", "no:xdist", "-v")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["*::test_so PASSED with simulated tiles *", "1 passed with simulated AMX tiles"])
+    result.stdout.fnmatch_lines(["*::test_other PASSED *"])

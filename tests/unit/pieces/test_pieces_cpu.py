@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import gemmlab
 from gemmlab.core.errors import UsageError
-from gemmlab.devices.cpu_tiles import tiles_refusal
 from gemmlab.kernels.catalog import all_kernels
 from gemmlab.pieces import large_product
+from support.amx_model import needs_tiles
 from support.least_pieces import smallest
 from support.stores import DecodingStore, Store
 
@@ -101,6 +101,7 @@ def test_each_kernel_of_the_cpu_has_the_bits_of_one_piece() -> None:
             same_bits(found, gemmlab.gemm(a, b, **how))
 
 
+@needs_tiles
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("precision", ["float32", "bf16x3", "bf16x6", "bf16x9"])
 @pytest.mark.parametrize("extents", [(600, 700, 300), (257, 900, 500), (130, 900, 300), (1, 700, 300), (700, 1, 300)])
@@ -108,8 +109,6 @@ def test_tiles_have_the_bits_of_one_piece(
     extents: tuple[int, int, int], precision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some blocks have numbers that parts do not hold, and are computed by multiply-adds."""
-    if why := tiles_refusal():
-        pytest.skip(why)
     monkeypatch.setattr(large_product, "cut", smallest)
     m, n, k = extents
     a, b, c = uniform(m, k), uniform(k, n), uniform(m, n)

@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 
 import gemmlab
 from gemmlab.core.errors import RecordError, UsageError
-from gemmlab.devices.cpu_tiles import tiles_refusal
 from gemmlab.pieces import large_product
 from gemmlab.pieces.array_identity import digest
 from gemmlab.pieces.block_sources import ArraySource, Block, StoreSource
+from support.amx_model import needs_tiles
 from support.least_pieces import Stopped, in_two_runs, smallest, stop_at
 from support.stores import Hdf5Store, MemoryStore, PlacedStore, Store
 
@@ -366,11 +366,10 @@ def test_pieces_are_whole_chunks_of_a_store(
     assert np.array_equal(out.values.view(np.uint32), gemmlab.gemm(**how).view(np.uint32))
 
 
+@needs_tiles
 @pytest.mark.parametrize(("precision", "kernel"), [("float32", None), ("bf16x6", None), ("bf16x6", "amx_bf16x6")])
 def test_whole_chunks_have_the_bits_of_tiles(tmp_path: Path, precision: str, kernel: str | None) -> None:
     """AMX tiles compute a block of 32 x 32 by a method that depends on the elements of all of it."""
-    if why := tiles_refusal():
-        pytest.skip(why)
     rng = np.random.default_rng(9)
     a, b = (rng.random(shape, dtype=np.float32) for shape in ((700, 300), (300, 800)))
     a[[100, 333]] *= np.float32(1e-38)

@@ -52,6 +52,7 @@ def simulated_tiles() -> Iterator[str]:
         patch.setattr(cpu, "_load", _linked_once())
         patch.setattr(api, "_products", {})
         patch.setattr(api, "_entry", None)
+        patch.setattr(api, "_entries", {})
         try:
             _clear()
             yield tiles_refusal()

@@ -28,7 +28,7 @@ NUMBERS = HEAD + TEXT_BYTES // 8
 MOST_NAMED = 8
 """Most ranks, and most values, that an error names together."""
 CAUSE = re.compile(r"(?:\[\S+:\d+\] )?(.+?)(?:\. |$)", re.MULTILINE)
-"""What torch's error says first. gloo writes a place in its source before that, and general advice after it."""
+"""The cause in torch's error. gloo writes a place in its source before that, and general advice after it."""
 Messages = NDArray[np.int64]
 """The messages of all ranks of a mesh, one a row, in the same order on all ranks."""
 
@@ -39,7 +39,7 @@ class FreePart:
 
     operand: str
     lines: str
-    """What the axis counts: `placements.ROWS` or `placements.COLUMNS`."""
+    """The name of what the axis counts: `placements.ROWS` or `placements.COLUMNS`."""
     extent: int
     """Extent of the part."""
     whole: int

@@ -15,7 +15,7 @@ from gemmlab.distributed.traffic import Traffic
 
 MOST_DIMENSIONS = 2
 FREE = {"a": ROWS, "b": COLUMNS}
-"""What is counted along the axis of each operand that is not k."""
+"""The lines that the axis of each operand that is not k counts."""
 
 
 def checked_factors(

@@ -26,7 +26,7 @@ processors.
 """
 
 _IN_MEMORY, _LOCAL = ("memory://", "gpumemory://"), {"file", "local"}
-"""How the place of a store in memory begins, and fsspec's names of this machine's files."""
+"""The beginnings of the place of a store in memory, and fsspec's names of this machine's files."""
 
 
 def store_place(value: Any) -> str:

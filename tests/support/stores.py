@@ -34,7 +34,7 @@ class Store:
         self.writes.append(place)
 
     def whole_chunks_were_written(self) -> bool:
-        """Whether each write was of whole chunks, and no chunk was written twice."""
+        """True if each write was of whole chunks, and no chunk was written twice."""
         axes = list(zip(self.chunks, self.shape, strict=True))
         whole = all(
             cut.start % chunk == 0 and (cut.stop % chunk == 0 or cut.stop == extent)

@@ -116,9 +116,7 @@ def _plans(frame: PiecePlan, limits: Limits) -> Iterator[PiecePlan]:
         low = fewest(bare, rows, 1)
         if sized(rows, low).device_bytes > frame.memory_bytes:
             low = fewest(sized, rows, low)
-        for cols in {
-            _extent(frame, limits, 1, count) for count in {1, *range(low, low + 4), *range(2 * low, 9 * low, low)}
-        }:
+        for cols in {_extent(frame, limits, 1, count) for count in (1, low, low + 1, low + 2, 2 * low, 4 * low)}:
             plan = _sized(frame, limits, rows, cols)
             if plan.device_bytes <= frame.memory_bytes:
                 yield from (replace(plan, by_rows=by_rows) for by_rows in (True, False))

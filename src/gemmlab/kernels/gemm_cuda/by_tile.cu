@@ -103,13 +103,9 @@ __global__ void __launch_bounds__(PARTS_THREADS, 1) by_tile(
         const auto suit = [&](const auto& tile) {
             return !others || (it.depth > 0 && TwoHalves::suit(halves.verdict(tile.a_strip, tile.b_strip)));
         };
-        const auto store_lines = [&] {
-            if (halves.apart) store_odd_lines<TRANS_A, TRANS_B>(halves, it, Turns{tickets + halves.tickets()});
-        };
         if (group == 0) {
             give_back_registers<40>();
-            if (threadIdx.x >= 32) store_lines();
-            else
+            if (threadIdx.x < 32)
                 for (Tiles tile(M, N); tile.exists(); tile.advance())
                     if (suit(tile)) ring.load(tile);
         } else {
@@ -121,8 +117,8 @@ __global__ void __launch_bounds__(PARTS_THREADS, 1) by_tile(
                     [](auto& sums, auto& ring, PartsPlace place, unsigned blocks) {
                         multiply_halves<BM, BN, SHORT_SUMS>(sums, ring, place, blocks);
                     });
-            if (threadIdx.x % 128 >= 32) store_lines();
         }
+        if (halves.apart) store_odd_lines<TRANS_A, TRANS_B>(halves, it, Turns{tickets + halves.tickets()});
         if (!others) halves.forget_verdicts(tickets, Turns::SIZE, afresh(threadIdx.x));
     } else {
         Bfloats bfloats(M, N, it.depth, workspace, tickets);

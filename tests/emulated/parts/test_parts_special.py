@@ -10,10 +10,12 @@ pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
 from parts_runs import KERNELS, product
 
 from gemmlab.kernels.kernel import Kernel
+from gemmlab.ops.gemm_problem import LAYOUTS
 from support.parts_data import NORMAL, Array
-from support.parts_model import STRIP, chain, ways
+from support.parts_model import STRIP, chain, errors, ways
 
 M, N, K = 2 * STRIP + 3, STRIP + 5, 130
+BY_TILE = next(kernel for kernel in KERNELS if kernel.id == "by_tile")
 each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.id)
 
 
@@ -87,7 +89,7 @@ def test_sums_of_opposite_infinities_are_nan_and_overflow_is_infinite(kernel: Ke
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("layout", ["nn", "tt"])
 @each_kernel
-def test_lines_near_the_largest_float32_are_chains_in_the_order_of_k(kernel: Kernel, layout: str) -> None:
+def test_sums_near_the_largest_float32_come_back_from_it(kernel: Kernel, layout: str) -> None:
     a, b = (np.abs(x) for x in operands())
     # Two sums that come back to 0, but not if the terms 0 and 96 are added first; an infinity beside an overflow.
     places, values = [0, 1, 96, 97], np.array([3e38, -3e38, 3e38, -3e38], np.float32)
@@ -99,6 +101,54 @@ def test_lines_near_the_largest_float32_are_chains_in_the_order_of_k(kernel: Ker
     same_places(product(kernel, a, b, layout=layout).c, expected.astype(np.float64))
     assert expected[1, 0] == expected[0, 2] == 0
     assert expected[4, 4] == np.inf
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_odd_lines_overflow_only_where_their_sums_do(layout: str) -> None:
+    """Partial sums of a lane: 64 steps of k apart, four neighbours. Those of two lanes overflow in both directions."""
+    a, b = operands()
+    huge = np.float32(3e38)
+    a[1:5], b[:, :2] = 0, 1
+    a[1, [0, 64, 4, 68]] = huge, huge, -huge, -huge
+    a[2, [0, 64, 4, 68, 129]] = huge, huge, -huge, -huge, 1e38
+    a[3, [0, 64]] = huge, huge
+    a[4, [0, 64]], b[[0, 64], 1] = huge, (4, -4)
+    b[:, STRIP + 1], b[[0, 64, 5, 69], STRIP + 1] = 0, (-huge, -huge, huge, huge)
+    a[5:] = np.sign(a[5:])
+    with np.errstate(all="ignore"):
+        found = product(BY_TILE, a, b, layout=layout).c
+    same_places(found, ieee_in_float32(a, b))
+    assert found[1, 0] == found[4, 1] == found[5, STRIP + 1] * 0 == 0
+    assert found[2, 0] == np.float32(1e38)
+    assert found[3, 0] == np.inf
+    finite = np.isfinite(found)
+    assert (errors(found, a, b)[finite] <= K + 12).all()
+    np.testing.assert_array_equal(found.view(np.uint32), product(BY_TILE, a, b, config={"BLOCKS": 2}).c.view(np.uint32))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_terms_that_are_not_finite_tell_the_results_of_odd_lines(layout: str) -> None:
+    a, b = (np.abs(x) + np.float32(1) for x in operands())
+    inf, huge = np.float32(np.inf), np.float32(3e38)
+    a[1, 3] = inf
+    a[2, 3] = -inf
+    a[3, [3, 125]] = inf, -inf
+    a[4, 129] = np.nan
+    a[5, 0], b[0, 7] = inf, 0
+    # An infinity beside partial sums that overflow in the other direction.
+    a[6, [0, 64, 5]] = -huge, -huge, inf
+    a[M - 1] = np.nan
+    b[127, 0] = -inf
+    b[[9, 64], N - 1] = np.nan, inf
+    expected = ieee_in_float32(a, b)
+    found = product(BY_TILE, a, b, layout=layout, alpha=2.0, beta=0.5, c=np.ones((M, N), np.float32)).c
+    same_places(found, expected)
+    for row, value in [(1, inf), (2, -inf), (6, inf)]:
+        assert found[row, 1] == value
+    for row in (3, 4, M - 1):
+        assert np.isnan(found[row]).all()
+    assert np.isnan(found[5, 7])
+    assert found[5, 8] == inf
 
 
 def ieee_in_float32(a: Array, b: Array) -> np.ndarray:

@@ -26,7 +26,9 @@ constexpr float ODD_DOWN = 0x1p-80f, ODD_UP = 0x1p80f;  // no sum of 2^31 produc
 // The elements of a line: element k lies at first[k * step].
 struct LineView {
     const float* first;
-    Offset step;
+    int step;
+
+    __device__ __forceinline__ float operator[](int k) const { return first[k * static_cast<Offset>(step)]; }
 };
 
 __device__ __forceinline__ bool is_finite(float x) { return fabsf(x) < __int_as_float(0x7f800000); }
@@ -45,10 +47,10 @@ __device__ __forceinline__ unsigned odd_term(float x, float y)
 // OddTerms for each line. Element k of line i lies at X[i * ld + k], or at X[k * ld + i] with ACROSS.
 template <bool ACROSS>
 __device__ __forceinline__ void add_odd_products(
-    LineView line, const float* X, Offset ld, int lines, int depth, float scale, float (&sums)[4], unsigned& terms)
+    LineView line, const float* X, int ld, int lines, int depth, float scale, float (&sums)[4], unsigned& terms)
 {
-    const bool fours = rows_are_aligned(X, static_cast<int>(ld)) && lines >= 4;
-    const auto at = [&](int i, int k) { return X + (ACROSS ? k * ld + i : i * ld + k); };
+    const bool fours = rows_are_aligned(X, ld) && lines >= 4;
+    const auto at = [&](int i, int k) { return X + (ACROSS ? k : i) * static_cast<Offset>(ld) + (ACROSS ? i : k); };
 #pragma unroll 1
     for (int k = threadIdx.x % 32 / ODD_QUADS * 4; k < depth; k += ODD_STEPS) {
         float4 other[4];  // four lines at one k with ACROSS, else four k of one line
@@ -58,7 +60,7 @@ __device__ __forceinline__ void add_odd_products(
             for (int i = 0; i < 4; ++i)
                 other[i] = *reinterpret_cast<const float4*>(ACROSS ? at(0, k + i) : at(i, k));
 #pragma unroll
-            for (int j = 0; j < 4; ++j) own[j] = line.first[(k + j) * line.step];
+            for (int j = 0; j < 4; ++j) own[j] = line[k + j];
         } else {
             // Zeros behind the end of both lines add nothing; those of lines that do not exist are not stored.
             const auto element = [&](int i, int j) { return i < lines && j < depth - k ? *at(i, k + j) : 0.0f; };
@@ -68,7 +70,7 @@ __device__ __forceinline__ void add_odd_products(
                     ? make_float4(element(0, i), element(1, i), element(2, i), element(3, i))
                     : make_float4(element(i, 0), element(i, 1), element(i, 2), element(i, 3));
 #pragma unroll
-            for (int j = 0; j < 4; ++j) own[j] = j < depth - k ? line.first[(k + j) * line.step] : 0.0f;
+            for (int j = 0; j < 4; ++j) own[j] = j < depth - k ? line[k + j] : 0.0f;
         }
         float size = 0.0f;  // not finite if some sum is not
 #pragma unroll
@@ -89,7 +91,7 @@ __device__ __forceinline__ void add_odd_products(
             for (int i = 0; i < min(lines, 4); ++i)
 #pragma unroll 1
                 for (int j = 0; j < min(depth - k, 4); ++j)
-                    terms |= odd_term(line.first[(k + j) * line.step], *at(i, k + j)) << 8 * i;
+                    terms |= odd_term(line[k + j], *at(i, k + j)) << 8 * i;
     }
 }
 
@@ -98,10 +100,10 @@ __device__ __forceinline__ void add_odd_products(
 __device__ __forceinline__ int odd_line_of(int lane) { return lane % ODD_QUADS * 4 + lane / ODD_QUADS % 4; }
 
 template <bool ACROSS>
-__device__ __forceinline__ float odd_sum(LineView line, const float* X, Offset ld, int lines, int depth)
+__device__ __forceinline__ float odd_sum(LineView line, const float* X, int ld, int lines, int depth)
 {
     const int lane = threadIdx.x % 32, first = lane % ODD_QUADS * 4, mine = lane / ODD_QUADS % 4;
-    X += ACROSS ? first : first * ld;
+    X += ACROSS ? first : first * static_cast<Offset>(ld);
     float sum = 0.0f, scale = 1.0f;
     unsigned terms;
 #pragma unroll 1
@@ -148,16 +150,16 @@ __device__ __forceinline__ void store_odd_lines(const Product& parts, const Slic
             const Offset row = parts.a.verdicts.odd_line(unit % of_a);
             const int col = static_cast<int>(unit / of_a) * ODD_UNIT, cols = it.N - col, own = odd_line_of(lane);
             const float sum = odd_sum<!TRANS_B>(
-                TRANS_A ? LineView{it.A + row, ld_a} : LineView{it.A + row * ld_a, 1},
-                it.B + (TRANS_B ? col * ld_b : col), ld_b, cols, it.depth);
+                TRANS_A ? LineView{it.A + row, it.lda} : LineView{it.A + row * ld_a, 1},
+                it.B + (TRANS_B ? col * ld_b : col), it.ldb, cols, it.depth);
             if (lane < ODD_UNIT && own < cols) store_element(it.C + row * ld_c + col + own, it.alpha, sum, it.beta);
         } else {
             const Offset col = parts.b.verdicts.odd_line((unit - row_units) % of_b);
             const int row = static_cast<int>((unit - row_units) / of_b) * ODD_UNIT, rows = it.M - row;
             const int own = odd_line_of(lane);
             const float sum = odd_sum<TRANS_A>(
-                TRANS_B ? LineView{it.B + col * ld_b, 1} : LineView{it.B + col, ld_b},
-                it.A + (TRANS_A ? row : row * ld_a), ld_a, rows, it.depth);
+                TRANS_B ? LineView{it.B + col * ld_b, 1} : LineView{it.B + col, it.ldb},
+                it.A + (TRANS_A ? row : row * ld_a), it.lda, rows, it.depth);
             if (lane < ODD_UNIT && own < rows && !parts.a.verdicts.is_odd(row + own))
                 store_element(it.C + (row + own) * ld_c + col, it.alpha, sum, it.beta);
         }

@@ -118,7 +118,7 @@ def test_odd_lines_overflow_only_where_their_sums_do(layout: str) -> None:
     with np.errstate(all="ignore"):
         found = product(BY_TILE, a, b, layout=layout).c
     same_places(found, ieee_in_float32(a, b))
-    assert found[1, 0] == found[4, 1] == found[5, STRIP + 1] * 0 == 0
+    assert found[1, 0] == found[4, 1] == 0
     assert found[2, 0] == np.float32(1e38)
     assert found[3, 0] == np.inf
     finite = np.isfinite(found)

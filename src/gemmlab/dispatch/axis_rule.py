@@ -24,10 +24,15 @@ _ROW_WAVE, _COLUMN_WAVE = 528, 396
 """Number of blocks that an H200 runs at the same time, of `sum_rows` (4 on each of 132 multiprocessors) and of
 `sum_columns` (3). If there are fewer, sums are divided among several blocks, up to this number in all.
 """
+_MULTIPROCESSORS = 132
 _FEWEST_TURNS = 4
 """Number of turns below which dividing a sum costs more than it saves. In a turn, each thread of a block loads `LOADS`
 vectors.
 """
+_STAGED = 4096
+"""Number of elements for which a block of `sum_staged` has room: 16 for each thread."""
+_MOST_STAGED_TERMS = 64
+"""Most terms of a sum that one thread of `sum_staged` adds; with more, a block has results for too few threads."""
 _LINE_LANES = 8
 """Number of lanes that together read a cache line of 128 bytes, 16 bytes each."""
 
@@ -42,7 +47,33 @@ class KernelChoice(NamedTuple):
 def choice_for_axes(problem: SumsProblem) -> KernelChoice:
     """Return the kernel and configuration for sums whose axes are in the order that `axis_plans` gives them."""
     one_run = len(problem.terms) == 1 and (problem.across or problem.length == 0)
+    groups = _staged_groups(problem)
+    if groups:
+        return KernelChoice("sum_staged", {"GROUPS": groups})
     return _rows(problem) if one_run else _columns(problem)
+
+
+def _staged_groups(problem: SumsProblem) -> int:
+    """Return the number of groups that a block of `sum_staged` takes; 0 if another kernel is the better one.
+
+    A group is the elements of adjacent results, which lie without gaps. Where vectors of 16 bytes begin at each row, the
+    other kernels read them.
+    """
+    if len(problem.terms) != 1 or not 2 <= problem.length <= _MOST_STAGED_TERMS:
+        return 0
+    ((length, beside),) = problem.terms
+    size = length * beside
+    if beside == 1:
+        lies = len(problem.free) == 1 and problem.free[0][1] == size
+        on_vectors = length % _VECTOR == 0
+    else:
+        lies = len(problem.free) == 2 and problem.free[0][:2] == (beside, 1) and problem.free[1][1] == size
+        on_vectors = beside % _VECTOR == 0
+    groups = _STAGED // max(1, beside * (length + 1 - length % 2))
+    blocks = -(-problem.results // max(1, beside * groups))
+    # A block has a result for every eighth thread at least, and each multiprocessor has a block.
+    fits = 8 * groups * beside >= BLOCK and blocks >= _MULTIPROCESSORS
+    return groups if lies and not on_vectors and fits else 0
 
 
 def _rows(problem: SumsProblem) -> KernelChoice:
@@ -53,7 +84,10 @@ def _rows(problem: SumsProblem) -> KernelChoice:
     if team <= _WARP and problem.results * team >= 2 * _BUSY_THREADS:
         return KernelChoice("sum_short_rows", {"TEAM": team})
     team = min(BLOCK, max(_LINE_LANES, power_above(loads // LOADS)))
+    # Larger teams must not make blocks for a second, nearly empty wave.
     while problem.results * team < _BUSY_THREADS and team < min(BLOCK, loads):
+        if -(-problem.results // (BLOCK // team)) <= _ROW_WAVE < -(-problem.results // (BLOCK // (2 * team))):
+            break
         team *= 2
     turns = -(-loads // (BLOCK * LOADS))
     split = _parts(turns, problem.results, _ROW_WAVE)

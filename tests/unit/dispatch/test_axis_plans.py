@@ -33,8 +33,17 @@ Floats = npt.NDArray[np.float32]
         ((1024, 1024, 64), "sum_columns", {"TEAM": 256, "LANES": 16, "SPLIT": 1}),
         ((64, 65536, 1), "sum_rows", {"TEAM": 256, "SPLIT": 8}),
         ((1, 64, 65536), "sum_columns", {"TEAM": 256, "LANES": 32, "SPLIT": 1}),
-        # Many small sums share a block.
-        ((65536, 16, 3), "sum_columns", {"TEAM": 8, "LANES": 1, "SPLIT": 1}),
+        # Groups that lie end to end and begin on no vector: as many a block as its shared memory holds.
+        ((65536, 16, 3), "sum_staged", {"GROUPS": 80}),
+        ((32768, 64, 3), "sum_staged", {"GROUPS": 21}),
+        ((1 << 20, 3, 1), "sum_staged", {"GROUPS": 1365}),
+        # Many small sums share a block, where groups are too few, too long or on vectors.
+        ((1024, 16, 3), "sum_columns", {"TEAM": 128, "LANES": 1, "SPLIT": 1}),
+        ((65536, 65, 3), "sum_columns", {"TEAM": 16, "LANES": 1, "SPLIT": 1}),
+        ((65536, 16, 4), "sum_columns", {"TEAM": 8, "LANES": 1, "SPLIT": 1}),
+        # 500 blocks are one wave of 528; 1000 would be two.
+        ((1000, 1000, 1), "sum_rows", {"TEAM": 128, "SPLIT": 1}),
+        ((512, 1000, 1), "sum_rows", {"TEAM": 256, "SPLIT": 1}),
     ],
 )
 def test_the_rule_s_choices(shape: tuple[int, int, int], kernel: str, config: dict[str, int]) -> None:

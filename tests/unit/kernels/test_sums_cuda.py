@@ -41,7 +41,7 @@ def test_a_file_states_what_it_is(kernel: Kernel) -> None:
 @each_rung
 def test_a_configuration_of_the_launch_alone_is_no_other_code(kernel: Kernel) -> None:
     """So a library call compiles few kernels: how large a team is and how many parts there are, the launch says."""
-    of_launch = {"TEAM", "LANES", "SPLIT"}
+    of_launch = {"TEAM", "LANES", "SPLIT", "GROUPS"}
     programs = {
         kernel.program(kernel.instantiate({**kernel.params, **{n: config[n] for n in of_launch & set(config)}},
                                           OP.scalars(middle_axis(4, 4, 1))), "sm_90").fingerprint
@@ -61,7 +61,9 @@ def test_all_loads_of_a_turn_are_under_way_without_spills(kernel: Kernel, arch: 
         assert (facts["spill_stores"], facts["spill_loads"], facts["local_bytes"]) == (0, 0, 0)
         assert facts["registers"] <= 80
         kinds = [".".join((i.opcode, *i.modifiers)) for i in parse(made.texts["sass"])[made.entry].instructions]
-        wide = [index for index, kind in enumerate(kinds) if kind.startswith("LDG") and "128" in kind]
+        # Elements are staged one by one; all other kernels have loads of 16 bytes.
+        width = "" if kernel.id == "sum_staged" else "128"
+        wide = [index for index, kind in enumerate(kinds) if kind.startswith("LDG") and width in kind]
         turn = instance.get("LOADS", instance.get("ROWS", 0))
         assert "FADD" not in kinds[wide[0] : wide[turn - 1]]
 
@@ -76,6 +78,7 @@ def test_all_loads_of_a_turn_are_under_way_without_spills(kernel: Kernel, arch: 
         ("sum_rows", {"TEAM": 1}), ("sum_rows", {"TEAM": 32}), ("sum_rows", {"TEAM": 128}), ("sum_rows", {"SPLIT": 3}),
         pytest.param("sum_rows", {"BLOCK": 512, "TEAM": 512, "SPLIT": 300}, marks=pytest.mark.slow),
         ("sum_rows", {"LOADS": 4, "TEAM": 64}),
+        ("sum_staged", {"GROUPS": 1}), ("sum_staged", {"GROUPS": 7}), ("sum_staged", {"BLOCK": 128, "LOADS": 8, "GROUPS": 20}),
         ("sum_short_rows", {"TEAM": 1, "ROWS": 8}), ("sum_short_rows", {"TEAM": 32, "ROWS": 1}),
         pytest.param("sum_columns", {"LANES": 1, "SPLIT": 300}, marks=pytest.mark.slow),
         ("sum_columns", {"SPLIT": 5}), ("sum_columns", {"LANES": 256}),
@@ -85,7 +88,8 @@ def test_all_loads_of_a_turn_are_under_way_without_spills(kernel: Kernel, arch: 
 )  # fmt: skip
 def test_every_team_and_any_number_of_parts(name: str, config: dict[str, int]) -> None:
     kernel = find_kernel(name)
-    shapes = [(5, 700, 1), (33, 9, 1), (3, 3001, 1), (1, 300, 37), (4, 40, 140), (2, 0, 3), (300, 5, 2)]
+    shapes = [(5, 700, 1), (33, 9, 1), (3, 3001, 1), (1, 300, 37), (4, 40, 140), (2, 0, 3), (300, 5, 2),
+              (33, 16, 3), (41, 12, 1)]
     cases = [*(middle_axis(*shape, "rising") for shape in shapes), NEST]
     cases = [case for case in cases if not kernel.refusal(kernel.configure(config), OP.scalars(case))]
     report = check_kernel(kernel, open_device("emulated:sm_90"), OP, config=config, cases=cases)

@@ -5,7 +5,7 @@ source = "beyond the article: segmented sums as in CUB's DeviceSegmentedReduce, 
 op = "sums"
 after = "sum_rows"
 arch = "sm_80"
-params = { BLOCK = 256, ROWS = 4, TEAM = 4 }
+params = { BLOCK = 256, ROWS = 8, TEAM = 4 }
 tune = { TEAM = [1, 2, 4, 8, 16, 32], ROWS = [1, 2, 4, 8] }
 require = [
     "BLOCK == 128 or BLOCK == 256 or BLOCK == 512", "ROWS == 1 or ROWS == 2 or ROWS == 4 or ROWS == 8",
@@ -31,6 +31,21 @@ expect = [
 //
 // Vectors of 16 bytes where every row begins on one; else a thread's four elements lie `team` elements apart, so that
 // the lanes of a team read adjacent ones. A row longer than 4 * team elements takes several rounds.
+//
+// Rows that one step leads along, each with at most one vector a thread, need no arithmetic for places. Other rows, or
+// elements that are read one by one, take so many registers that half as many rows are under way, in two turns.
+
+// The sums of ROWS rows a thread, to each team's first thread. The shuffles of all rows follow each other, so that they
+// do not wait for their sums one by one.
+template <int ROWS>
+__device__ __forceinline__ void sum_teams(float (&sums)[ROWS], int team)
+{
+#pragma unroll 1
+    for (int distance = team / 2; distance > 0; distance /= 2)
+#pragma unroll
+        for (int r = 0; r < ROWS; ++r) sums[r] += __shfl_down_sync(ALL_LANES, sums[r], distance);
+}
+
 template <int BLOCK, int ROWS>
 __global__ void __launch_bounds__(BLOCK, 1024 / BLOCK) sum_short_rows(
     long long n0, long long n1, long long n2, long long n3, long long s0, long long s1, long long s2, long long s3,
@@ -43,37 +58,62 @@ __global__ void __launch_bounds__(BLOCK, 1024 / BLOCK) sum_short_rows(
     const Index first = blockIdx.x * static_cast<Index>(teams * ROWS) + over(threadIdx.x, team);
     const bool vectors = t0 == 1 && on_vectors(x, {s0, s1, s2, s3});
 
-    Place places[ROWS];
-#pragma unroll
-    for (int r = 0; r < ROWS; ++r) places[r] = place_of(min(first + r * teams, rows - 1), axes);
-
-    float sums[ROWS] = {};
-#pragma unroll 1
-    for (Index round = 0; round < k0; round += 4 * team) {
+    if (n0 == rows && vectors && k0 % 4 == 0 && k0 <= 4 * team) {
+        const int left = max(0ll, min(rows - first, static_cast<Index>(teams * ROWS)));  // rows from the first on
+        const Index step = teams * s0;
+        const float* const at = x + first * s0 + 4 * thread;
         float4 held[ROWS] = {};
-        if (vectors && round + 4 * thread + 4 <= k0) {
+        if (4 * thread < k0) {
 #pragma unroll
             for (int r = 0; r < ROWS; ++r)
-                held[r] = __ldg(reinterpret_cast<const float4*>(x + places[r].in + round + 4 * thread));
-        } else {
-            const int apart = vectors ? 1 : team;                               // between a thread's elements
-            const Index i = round + (vectors ? 4 * thread : thread), count = k0 - i;  // the first, and what is left
-#pragma unroll
-            for (int r = 0; r < ROWS; ++r) {
-                const float* const at = x + places[r].in + i * t0;
-                if (0 < count) held[r].x = __ldg(at);
-                if (apart < count) held[r].y = __ldg(at + apart * t0);
-                if (2 * apart < count) held[r].z = __ldg(at + 2 * apart * t0);
-                if (3 * apart < count) held[r].w = __ldg(at + 3 * apart * t0);
-            }
+                if (r * teams < left) held[r] = __ldg(reinterpret_cast<const float4*>(at + r * step));
         }
+        float sums[ROWS];
 #pragma unroll
-        for (int r = 0; r < ROWS; ++r) sums[r] += sum_of(held[r]);
+        for (int r = 0; r < ROWS; ++r) sums[r] = sum_of(held[r]);
+        sum_teams(sums, team);
+        if (thread > 0) return;
+        out += first * o0;
+#pragma unroll
+        for (int r = 0; r < ROWS; ++r)
+            if (r * teams < left) out[r * (teams * o0)] = sums[r];
+        return;
     }
 
+    constexpr int FEW = ROWS > 1 ? ROWS / 2 : 1;
+#pragma unroll 1
+    for (int turn = 0; turn < ROWS; turn += FEW) {
+        const Index from = first + turn * teams;
+        Place places[FEW];
 #pragma unroll
-    for (int r = 0; r < ROWS; ++r) {
-        const float sum = sum_team<BLOCK>(sums[r], team);
-        if (thread == 0 && first + r * teams < rows) out[places[r].out] = sum;
+        for (int r = 0; r < FEW; ++r) places[r] = place_of(min(from + r * teams, rows - 1), axes);
+
+        float sums[FEW] = {};
+#pragma unroll 1
+        for (Index round = 0; round < k0; round += 4 * team) {
+            float4 held[FEW] = {};
+            if (vectors && round + 4 * thread + 4 <= k0) {
+#pragma unroll
+                for (int r = 0; r < FEW; ++r)
+                    held[r] = __ldg(reinterpret_cast<const float4*>(x + places[r].in + round + 4 * thread));
+            } else {
+                const int apart = vectors ? 1 : team;                               // between a thread's elements
+                const Index i = round + (vectors ? 4 * thread : thread), count = k0 - i;  // the first, and what is left
+#pragma unroll
+                for (int r = 0; r < FEW; ++r) {
+                    const float* const at = x + places[r].in + i * t0;
+                    if (0 < count) held[r].x = __ldg(at);
+                    if (apart < count) held[r].y = __ldg(at + apart * t0);
+                    if (2 * apart < count) held[r].z = __ldg(at + 2 * apart * t0);
+                    if (3 * apart < count) held[r].w = __ldg(at + 3 * apart * t0);
+                }
+            }
+#pragma unroll
+            for (int r = 0; r < FEW; ++r) sums[r] += sum_of(held[r]);
+        }
+        sum_teams(sums, team);
+#pragma unroll
+        for (int r = 0; r < FEW; ++r)
+            if (thread == 0 && from + r * teams < rows) out[places[r].out] = sums[r];
     }
 }

@@ -56,8 +56,8 @@ def choice_for_axes(problem: SumsProblem) -> KernelChoice:
 def _staged_groups(problem: SumsProblem) -> int:
     """Return the number of groups that a block of `sum_staged` takes; 0 if another kernel is the better one.
 
-    A group is the elements of adjacent results, which lie without gaps. Where vectors of 16 bytes begin at each row, the
-    other kernels read them.
+    A group is the elements of adjacent results, which lie without gaps. Where vectors of 16 bytes begin at each row,
+    the other kernels read them.
     """
     if len(problem.terms) != 1 or not 2 <= problem.length <= _MOST_STAGED_TERMS:
         return 0

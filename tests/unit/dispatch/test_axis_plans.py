@@ -38,7 +38,7 @@ Floats = npt.NDArray[np.float32]
         ((32768, 64, 3), "sum_staged", {"GROUPS": 21}),
         ((1 << 20, 3, 1), "sum_staged", {"GROUPS": 1365}),
         # Many small sums share a block, where groups are too few, too long or on vectors.
-        ((1024, 16, 3), "sum_columns", {"TEAM": 128, "LANES": 1, "SPLIT": 1}),
+        ((1024, 16, 3), "sum_columns", {"TEAM": 16, "LANES": 1, "SPLIT": 1}),
         ((65536, 65, 3), "sum_columns", {"TEAM": 16, "LANES": 1, "SPLIT": 1}),
         ((65536, 16, 4), "sum_columns", {"TEAM": 8, "LANES": 1, "SPLIT": 1}),
         # 500 blocks are one wave of 528; 1000 would be two.
@@ -131,3 +131,24 @@ def test_any_view_along_any_axes() -> None:
             assert (np.abs(summed(device, x, memory, plan) - want) <= bound).all(), (x.shape, x.strides, axes)
         stages.add(len(plan.stages))
     assert stages >= {0, 1}
+
+
+@pytest.mark.in_turns(20)
+@needs_compiler
+@pytest.mark.parametrize(
+    ("shape", "start", "kernel"),
+    [
+        ((10_599, 16, 3), 0, "sum_staged"), ((10_561, 16, 3), 1, "sum_staged"), ((36_101, 5, 3), 3, "sum_staged"),
+        ((180_001, 3, 1), 2, "sum_staged"), ((2773, 64, 3), 0, "sum_staged"),
+        ((65_601, 16, 1), 0, "sum_short_rows"), ((65_601, 16, 1), 1, "sum_short_rows"),
+        ((1000, 250, 1), 0, "sum_rows"),
+    ],
+)  # fmt: skip
+def test_short_groups_wherever_they_start(shape: tuple[int, int, int], start: int, kernel: str) -> None:
+    memory = np.random.default_rng(5).standard_normal(math.prod(shape) + 4).astype(np.float32)
+    x = memory[start : start + math.prod(shape)].reshape(shape)
+    plan = axis_plan(x.shape, x.strides, (1,), keepdims=False)
+    assert [stage.kernel for stage in plan.stages] == [kernel]
+    found = summed(open_device("emulated:sm_90"), x, memory, plan)
+    bound = 60 * 2.0**-24 * np.abs(x).sum(axis=1, dtype=np.float64)
+    assert (np.abs(found - x.sum(axis=1, dtype=np.float64)) <= bound).all()

@@ -111,7 +111,32 @@ __global__ void __launch_bounds__(256, 1) tf32_split_k(
     wait_for_products<0>();
     pin(sums);
 
+    // Sums 4 i .. 4 i + 3 of this thread are two rows of X by two of Y: stored as soon as they are added, so that the
+    // loop that adds needs few registers.
+    const int first_row = X_IS_A ? tile.x : tile.y, first_col = X_IS_A ? tile.y : tile.x;
+    const int rows = M - first_row, cols = N - first_col;  // of C from there on
+    C += first_row * static_cast<Offset>(ldc) + first_col;
+    const bool pairs = reinterpret_cast<unsigned long long>(C) % 8 == 0 && ldc % 2 == 0;
+    const auto store_pair = [&](int row, int col, float one, float two) {
+        float* const at = C + row * static_cast<Offset>(ldc) + col;
+        if (row >= rows || col >= cols) return;
+        if (pairs && col + 1 < cols && beta == 0.0f) {
+            *reinterpret_cast<float2*>(at) = make_float2(alpha * one, alpha * two);
+        } else {
+            store_element(at, alpha, one, beta);
+            if (col + 1 < cols) store_element(at + 1, alpha, two, beta);
+        }
+    };
+    const auto store = [&](int i, float4 sum) {
+        const int y = 8 * i + operand.column, swapped = operand.first;
+        if constexpr (X_IS_A) {
+            store_pair(operand.pair + swapped, y, sum.x, sum.y);
+            store_pair(operand.pair + (swapped ^ 1), y, sum.z, sum.w);
+        } else {
+            store_pair(y, operand.pair, swapped ? sum.z : sum.x, swapped ? sum.x : sum.z);
+            store_pair(y + 1, operand.pair, swapped ? sum.w : sum.y, swapped ? sum.y : sum.w);
+        }
+    };
     float* const left = static_cast<float*>(workspace) + blockIdx.x * static_cast<Offset>(parts) * (TF32_ROWS * BY);
-    if (join_parts<FAN, THREADS>(sums, part, parts, tickets + blockIdx.x * tickets_for<FAN>(parts), left))
-        store_sums<X_IS_A>(tile, M, N, operand, alpha, sums, beta, C, ldc);
+    add_parts<FAN, THREADS, 1>(sums, part, parts, tickets + blockIdx.x * tickets_for<FAN>(parts), left, store);
 }

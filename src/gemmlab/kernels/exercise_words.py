@@ -13,7 +13,7 @@ NO_EXERCISE: Mapping[str, str] = {
     "The exercise of `reduce_accumulators` is about such chains.",
     "reduce_threaded": "It has nothing to choose: its 64 parts are fixed, so that the result is the same on any number "
     "of threads. The exercise of `reduce_scalar` is about parts.",
-    "tf32_split_k": "Its ring is that of `tma_pipeline`, and its parts and tickets are those of `split_k`; both have an "
-    "exercise.",
+    "tf32_split_k": "Its ring is that of `tma_pipeline`, and its parts and tickets are those of `split_k`; both have "
+    "an exercise.",
 }
 """The reason why a rung has no exercise, by the rung's id; the rung's page says it, too."""

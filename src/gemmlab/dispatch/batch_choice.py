@@ -13,6 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from gemmlab.core.architecture import runs
 from gemmlab.core.errors import UsageError
 from gemmlab.core.precision import FLOAT32, FLOAT_BYTES
@@ -30,7 +32,7 @@ from gemmlab.dispatch.choice_values import RECORD, RULE, Candidate, Choice
 from gemmlab.dispatch.measurements import shipped_table, time_key
 from gemmlab.dispatch.precision_rule import precision_for
 from gemmlab.dispatch.storage import Stored
-from gemmlab.dispatch.waves import Gpu, estimate, in_domain, scaled_figures
+from gemmlab.dispatch.waves import Gpu, estimate, gpu_model, in_domain, resident_blocks, scaled_figures
 from gemmlab.ops.gemm_problem import GemmProblem
 from gemmlab.ops.sizes import LARGEST_EXTENT
 
@@ -40,6 +42,13 @@ _TILES = "batched"
 """The kernel whose tiles are also used for the products of a group."""
 _LAUNCH_US = 3.5
 """No kernel in the tables starts in less. A product with a smaller share of a group's launch cannot be faster alone."""
+_FETCH_US = 0.7
+"""The time in which an H200's memory answers. A block alone waits for it once for every `STAGES - 1` blocks of k: a
+group whose longest sum had 4096 terms took 96.2 us with `BK` 16 and three stages. The figures, which were fitted to
+batches with shorter sums and more blocks, said 28.
+"""
+Sizes = Sequence[tuple[int, int, int]]
+"""Extents (m, n, k) of products."""
 
 
 def batch_choice(call: Call, count: int, what: Stored, where: Gpu) -> Choice | None:
@@ -85,14 +94,49 @@ def choice_of_call(call: Call, count: int, what: Stored, where: Gpu) -> Choice:
     return batch_choice(call, count, what, where) or choice_for(call, what, where)
 
 
-def group_config(sizes: Sequence[tuple[int, int, int]], where: Gpu) -> Mapping[str, int]:
+def group_config(sizes: Sizes, where: Gpu) -> Mapping[str, int]:
     """Return the configuration of kernel `grouped`, one of those of `batched`, for products (m, n, k) in one launch.
 
-    The one with the least estimated time wins. The time is that of the multiprocessor with the most work: an even share
-    of all tiles' steps, or the tile with the largest k. The GPU must run `grouped` (`faster_alone`).
+    The one with the least estimated time wins (`_Tile.launch_us`). The GPU must run `grouped` (`faster_alone`).
     """
-    deepest = max((k for _, _, k in sizes), default=0)
-    return min(_tiles(where), key=lambda tile: max(tile.alone_us * deepest, tile.together_us(sizes, where))).config
+    return min(_tiles(where), key=lambda tile: tile.launch_us(sizes, where)).config
+
+
+def longer_alone(call: Call, parts: Sequence[tuple[Stored, int]], where: Gpu) -> frozenset[int]:
+    """Return the indices of those of `parts` that are to be computed by themselves, because the rest of a group then
+    takes less time.
+
+    A part is a product and the number of times that a result of the group has it. One block of a group's launch adds up
+    a whole sum, so a launch takes as long as the longest sums, however few those are; kernels of one product share a
+    long sum among blocks. The largest k go first, as many as make the estimated sum of all times least. The GPU must
+    run `grouped`.
+    """
+    order = sorted(range(len(parts)), key=lambda index: -parts[index][0].problem.k)
+    sizes = [(p.m, p.n, p.k) for index in order for p in [parts[index][0].problem] for _ in range(parts[index][1])]
+    best, spent, gone, found = _launch_us(sizes, where), 0.0, 0, 0
+    together = best
+    for at, index in enumerate(order):
+        what, count = parts[index]
+        depth = what.problem.k
+        if at and depth < sizes[gone - 1][2]:
+            together = _launch_us(sizes[gone:], where)
+            if spent + together < best:
+                best, found = spent + together, at
+        # Other blocks hide a sum that takes less than half of the launch.
+        if spent + count * _LAUNCH_US >= best or 2 * min(t.longest_us(depth) for t in _tiles(where)) < together:
+            break
+        spent += count * _alone_us(_stored(what), where, call.precision, bool(call.reproducible), _begins(what))
+        gone += count
+        if spent >= best:
+            break
+    else:
+        if spent < best:
+            found = len(order)
+    return frozenset(order[:found])
+
+
+def _launch_us(sizes: Sizes, where: Gpu) -> float:
+    return min(tile.launch_us(sizes, where) for tile in _tiles(where))
 
 
 def faster_alone(call: Call, what: Stored, where: Gpu) -> bool:
@@ -102,37 +146,72 @@ def faster_alone(call: Call, what: Stored, where: Gpu) -> bool:
     hardly ever without tensor cores. True on a GPU that does not run `grouped`.
     """
     p = what.problem
-    stored = (p.m, p.n, p.k, p.lda, p.ldb, p.ldc, p.trans_a, p.trans_b)
-    return _faster_alone(stored, where, call.precision, bool(call.reproducible), what.begins_on(VECTOR_BYTES))
+    share = min((tile.together_us([(p.m, p.n, p.k)], where) for tile in _tiles(where)), default=None)
+    if share is None or share <= _LAUNCH_US:
+        return share is None
+    return _alone_us(_stored(what), where, call.precision, bool(call.reproducible), _begins(what)) < share
+
+
+_Facts = tuple[int, int, int, int, int, int, bool, bool]
+"""The extents, leading dimensions and transpositions of a product."""
+
+
+def _stored(what: Stored) -> _Facts:
+    p = what.problem
+    return p.m, p.n, p.k, p.lda, p.ldb, p.ldc, p.trans_a, p.trans_b
+
+
+def _begins(what: Stored) -> bool:
+    return what.begins_on(VECTOR_BYTES)
 
 
 @lru_cache(4096)
-def _faster_alone(
-    stored: tuple[int, int, int, int, int, int, bool, bool], where: Gpu, precision: str, reproducible: bool,
-    aligned: bool,
-) -> bool:  # fmt: skip
-    """Return `faster_alone` of a product with these extents, leading dimensions and transpositions."""
+def _alone_us(stored: _Facts, where: Gpu, precision: str, reproducible: bool, aligned: bool) -> float:
+    """Return the time of a product in a call of its own, in microseconds; infinite if no kernel can compute it."""
     m, n, k, lda, ldb, ldc, trans_a, trans_b = stored
-    share = min((tile.together_us([(m, n, k)], where) for tile in _tiles(where)), default=None)
-    if share is None or share <= _LAUNCH_US:
-        return share is None
     p = GemmProblem(m, n, k, lda=lda, ldb=ldb, ldc=ldc, trans_a=trans_a, trans_b=trans_b)
     try:
         found = choose(p, where, shipped_table(), precision=precision, reproducible=reproducible, aligned=aligned)
     except UsageError:
-        return False
-    return found.considered[0].us < share
+        return float("inf")
+    return found.considered[0].us
 
 
 class _Tile(NamedTuple):
     """One configuration of kernel `grouped` on a GPU."""
 
     config: Mapping[str, int]
+    start_us: float
     alone_us: float
+    """That of the figures, and at least the time in which a block alone waits for memory (`_FETCH_US`)."""
     share_us: float
-    """`alone_us` and `share_us` are those of `measurements.Figures`."""
+    ends: float
+    """`start_us`, `share_us` and `ends` are those of `measurements.Figures`."""
+    resident: int
+    """Number of blocks that a multiprocessor runs at a time."""
+    memory_gbs: float
 
-    def together_us(self, sizes: Sequence[tuple[int, int, int]], where: Gpu) -> float:
+    def longest_us(self, k: int) -> float:
+        """Return the time of a block alone with sums of k terms, in microseconds."""
+        return self.alone_us * (k + self.ends)
+
+    def launch_us(self, sizes: Sizes, where: Gpu) -> float:
+        """Return the time of one launch for products (m, n, k) in microseconds, by the rule of `waves.py`: that of the
+        multiprocessor with the most blocks, with rounds of blocks of different k, the largest first.
+        """
+        if not sizes:
+            return 0.0
+        m, n, k = np.array(sorted(sizes, key=lambda size: -size[2]), np.int64).T
+        behind = np.cumsum(-(-m // self.config["BM"]) * -(-n // self.config["BN"]))
+        own = np.searchsorted(behind, np.arange(0, behind[-1], where.sms), side="right")
+        steps = np.zeros(-(-own.size // self.resident) * self.resident)
+        steps[: own.size] = k[own] + self.ends
+        rounds = steps.reshape(-1, self.resident)
+        blocks = float(np.maximum(self.alone_us * rounds[:, 0], self.share_us * rounds.sum(axis=1)).sum())
+        memory = FLOAT_BYTES * float((m * k + k * n + m * n).sum()) / (self.memory_gbs * 1e3)
+        return self.start_us + max(blocks, memory)
+
+    def together_us(self, sizes: Sizes, where: Gpu) -> float:
         """Return the time of products (m, n, k) on a GPU that they fill evenly, in microseconds."""
         rows, columns = self.config["BM"], self.config["BN"]
         return self.share_us * sum(-(-m // rows) * -(-n // columns) * k for m, n, k in sizes) / where.sms
@@ -142,10 +221,16 @@ class _Tile(NamedTuple):
 def _tiles(where: Gpu) -> tuple[_Tile, ...]:
     """Return the tiles of kernel `grouped` that run on a GPU; they are those of `batched`."""
     table, found = shipped_table(FILE), list[_Tile]()
+    memory_gbs = table.memory_gbs * where.memory_gbs / gpu_model(table.gpu).memory_gbs
     for entry in table.entries:
         if entry.kernel == _TILES and runs(entry.arch, where.limits.arch):
-            figures = scaled_figures(entry, where, table)
-            found.append(_Tile(entry.config, figures.alone_us, figures.share_us))
+            figures, config = scaled_figures(entry, where, table), entry.config
+            resident = resident_blocks(where.limits, entry.registers, entry.smem, entry.threads)
+            alone = max(figures.alone_us, _FETCH_US / (config["BK"] * (config["STAGES"] - 1)))
+            if resident:
+                found.append(
+                    _Tile(config, figures.start_us, alone, figures.share_us, figures.ends, resident, memory_gbs)
+                )
     return tuple(found)
 
 

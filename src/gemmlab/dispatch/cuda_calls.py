@@ -39,10 +39,15 @@ def device_gemm(call: Call) -> Any:
     return as_its_package_s(one.beside, result.array)
 
 
-def queue(driver: Driver, gemm: CudaGemm, one: Checked, result: Placed) -> None:
-    """Queue the product of a checked call on the stream of its result, in the current context."""
+def queue(driver: Driver, gemm: CudaGemm, one: Checked, result: Placed) -> AnyPlan | None:
+    """Queue the product of a checked call on the stream of its result, in the current context.
+
+    Returns the plan for a product of two matrices that later calls can use; `None` for other results, and if there was
+    no memory for a workspace.
+    """
     if not result.target.size:
-        return
+        return None
+    kept = True
     operands = one.operands
     batch = batch_of(operands, result.target)
     what = stored_first(batch, operands)
@@ -52,12 +57,14 @@ def queue(driver: Driver, gemm: CudaGemm, one: Checked, result: Placed) -> None:
     except memory_errors() as error:
         if one.call.forced:
             raise _out_of_memory(plan, what.problem.label) from error
+        kept = False
         plan, steps = plan_for(gemm, batch, what, one.call._replace(precision=HIGHEST, reproducible=True))
         scratch = _scratch(gemm, plan, result.stream, one.beside)
     else:
         remember(one.call, gemm, plan, steps, operands, batch)
     plan.enqueue(result.stream, operands.alpha, operands.beta, what.a, what.b, what.c, steps, scratch)
     hold(driver, list(one.found.values()), result.stream)
+    return plan if kept and batch.fulls.ndim == 2 else None
 
 
 def _scratch(gemm: CudaGemm, plan: AnyPlan, stream: int, value: Any) -> Scratch | None:

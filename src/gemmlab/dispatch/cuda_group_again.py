@@ -15,18 +15,21 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmlab.arrays.mapped_file import span
-from gemmlab.arrays.packages import LEGACY_STREAM, Package, package_of
+from gemmlab.arrays.packages import LEGACY_STREAM, Package, memory_errors, package_of
 from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.cuda_code import WordsLaunch
 from gemmlab.devices.cuda_driver import preserved_context
+from gemmlab.dispatch.batches import ONE
 from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.choice import VECTOR_BYTES
 from gemmlab.dispatch.cuda_again import float32_scalars
 from gemmlab.dispatch.cuda_gemm import CudaGemm
 from gemmlab.dispatch.cuda_operands import Checked, Placed
+from gemmlab.dispatch.cuda_plan import AnyPlan
 from gemmlab.dispatch.group_calls import ranges_apart
 from gemmlab.dispatch.request import Float32Array
+from gemmlab.dispatch.scratch import Fresh, ScratchMemory
 from gemmlab.ops.batch_records import GROUP_PRODUCT
 
 _MOST_ENTRIES = 256
@@ -52,6 +55,11 @@ class GroupPlan:
 
     launches: tuple[GroupLaunch, ...]
 
+    def renumbered(self, numbers: Sequence[int]) -> GroupPlan:
+        """Return the plan as part of a larger group, in which product i has the index `numbers[i]`."""
+        whole = np.array(numbers, np.intp)
+        return GroupPlan(tuple(GroupLaunch(one.launch, whole[one.numbers]) for one in self.launches))
+
     def enqueue(
         self, stream: int, alpha: float, beta: float, a: Addresses, b: Addresses, c: Addresses
     ) -> None:  # fmt: skip
@@ -73,9 +81,23 @@ class GroupPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class AloneProduct:
+    """A product of a group that has launches of its own."""
+
+    plan: AnyPlan
+    number: int
+    """Its index in the group."""
+    scratch: Fresh | None
+    """Function that returns an array for the scratch memory; `None` if the launches need none."""
+
+
+@dataclass(frozen=True, slots=True)
 class _Entry:
     device: CudaDevice
+    memory: ScratchMemory
+    alone: tuple[AloneProduct, ...]
     plan: GroupPlan
+    """The launches for all products but those in `alone`."""
     fresh: tuple[Callable[[], Any], ...]
     """Functions, one for each result, that return a new array for it."""
     stream: Callable[[], int]
@@ -88,6 +110,23 @@ class _Entry:
     """`_distances` of a group whose results were found to lie apart from all else."""
     spans: Addresses
     """Offsets of the first byte, and of the one after the last, from the addresses of all arrays: (2, 3, products)."""
+
+    def enqueue(
+        self, package: Package, stream: int, alpha: float, beta: float, a: Addresses, b: Addresses, c: Addresses
+    ) -> bool:  # fmt: skip
+        """Queue all launches; otherwise as `GroupPlan.enqueue`.
+
+        Returns false if there was too little memory for a workspace; products may then have been queued.
+        """
+        for one in self.alone:
+            needs, at = one.plan.needs, one.number
+            try:
+                scratch = None if needs is None else self.memory.take(needs, stream, package, one.scratch)
+            except memory_errors():
+                return False
+            one.plan.enqueue(stream, alpha, beta, int(a[at]), int(b[at]), int(c[at]), ONE, scratch)
+        self.plan.enqueue(stream, alpha, beta, a, b, c)
+        return True
 
     def lies_apart(self, places: Addresses) -> bool:
         """Return whether results at these addresses share no memory with operands and each other. False may be wrong.
@@ -112,7 +151,8 @@ def again_group(
     """Return the products of a group, in the arrays of `out` or, if it is `None`, as new arrays.
 
     `None` if no earlier group had arrays of these layouts, or if the call is unusual: it has to be checked first.
-    Nothing is written then.
+    Nothing is written then. `None` too if there is no memory for a workspace. Beta is 0, so all products can then be
+    computed again.
     """
     targets = () if out is None else out
     if any(type(arrays) not in (list, tuple) for arrays in (a, b, targets)) or not a:
@@ -144,22 +184,25 @@ def again_group(
     where = np.where(known.swapped, second, first), np.where(known.swapped, first, second), third
     stream = known.stream() or LEGACY_STREAM
     if known.device.is_current:
-        known.plan.enqueue(stream, *scalars, *where)
+        queued = known.enqueue(package, stream, *scalars, *where)
     else:
         with preserved_context():
             known.device.activate()
-            known.plan.enqueue(stream, *scalars, *where)
-    return results
+            queued = known.enqueue(package, stream, *scalars, *where)
+    return results if queued else None
 
 
 def remember_group(
     calls: Sequence[Call], many: Sequence[Checked], results: Sequence[Placed], swapped: Sequence[bool], gemm: CudaGemm,
-    plan: GroupPlan,
+    plan: GroupPlan, alone: Sequence[tuple[int, AnyPlan]],
 ) -> None:  # fmt: skip
     """Store the plan for a group for `again_group`, if it holds for all later groups with the same layouts.
 
-    The group must have one product of two matrices per call; `swapped` has `Batch.swapped` of each.
+    The group must have one product of two matrices per call; `swapped` has `Batch.swapped` of each. `alone` has (index,
+    plan) of each product that has launches of its own; `plan` computes the others.
     """
+    if not all(own.free and own.mask < VECTOR_BYTES for _, own in alone):
+        return
     one, package, pairs = calls[0], package_of(calls[0].a), list(zip(calls, many, strict=True))
     out = [call.out for call in calls if call.out is not None]
     if package is None or {type(x) for x in (*(x for call in calls for x in (call.a, call.b)), *out)} != {type(one.a)}:
@@ -181,8 +224,11 @@ def remember_group(
         _entries.clear()
     how = (bool(one.trans_a), bool(one.trans_b), one.precision, bool(one.reproducible))
     fresh = tuple(package.fresh(call.a, after.operands.shape) for call, after in pairs)
+    own = tuple(
+        AloneProduct(each, index, each.needs.fresh(package, one.a) if each.needs else None) for index, each in alone
+    )
     _entries[(*layouts, *how)] = _Entry(
-        gemm.device, plan, fresh, package.current_stream(one.a), np.array(swapped), _aligned(places),
+        gemm.device, gemm.scratch, own, plan, fresh, package.current_stream(one.a), np.array(swapped), _aligned(places),
         _distances(places), np.moveaxis(np.array(spans, np.int64), -1, 0),
     )  # fmt: skip
     _packages[type(one.a)] = package

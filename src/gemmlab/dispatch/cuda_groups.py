@@ -1,8 +1,9 @@
 """`gemmlab.gemm_group` of arrays on a GPU: products of different shapes in one launch.
 
 A launch takes up to 64 products of one layout (`kernels/batch_cuda/grouped.cu`). Groups with more products, or with
-operands stored in several layouts, take a launch for each 64 of a layout. The kernel computes multiply-adds. A product
-that is large enough to be faster alone, by tensor cores, has launches of its own, as in a call of `gemmlab.gemm`.
+operands stored in several layouts, take a launch for each 64 of a layout. The kernel computes multiply-adds, one block a
+tile. A product that is faster alone, because it is large or because the others would wait for its long sums, has
+launches of its own, as in a call of `gemmlab.gemm`.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ import numpy as np
 
 from gemmlab.arrays.on_gpu import DeviceArray
 from gemmlab.core.precision import FLOAT_BYTES
+from gemmlab.core.log import LOG
 from gemmlab.core.program import Launch
 from gemmlab.devices.cuda_code import CudaLoaded
 from gemmlab.devices.cuda_driver import Driver, open_driver, order, preserved_context
-from gemmlab.dispatch.batch_choice import faster_alone, group_config
+from gemmlab.dispatch.batch_choice import faster_alone, group_config, longer_alone
 from gemmlab.dispatch.batches import batch_of
 from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.cuda_calls import queue
@@ -92,22 +94,30 @@ def device_group(calls: Sequence[Call]) -> list[object]:
             _Ready(one, result, _products(index, one, result.target) if found is None else found)
             for index, (one, result, found) in enumerate(zip(many, results, known, strict=True))
         ]
-        apart = [_faster_alone(gemm, each) for each in ready]
-        for each, alone in zip(ready, apart, strict=True):
-            if alone:
-                queue(driver, gemm, each.one, each.result)
-        rest = [each for each, alone in zip(ready, apart, strict=True) if not alone]
-        plan = _queue_together(driver, gemm, rest)
-        if plan is not None and len(rest) == len(many):
+        apart = _apart(gemm, ready)
+        plans = [(index, queue(driver, gemm, ready[index].one, results[index])) for index in sorted(apart)]
+        numbers = [index for index in range(len(ready)) if index not in apart]
+        plan = _queue_together(driver, gemm, [ready[index] for index in numbers])
+        alone = [(index, found) for index, found in plans if found is not None]
+        if plan is not None and len(alone) == len(plans):
             swapped = [each.products.swapped for each in ready]
-            remember_group(calls, many, results, swapped, gemm, plan)
+            remember_group(calls, many, results, swapped, gemm, plan.renumbered(numbers), alone)
     return [as_its_package_s(one.beside, result.array) for one, result in zip(many, results, strict=True)]
 
 
-def _faster_alone(gemm: CudaGemm, each: _Ready) -> bool:
-    """Return whether a product, or each product of a stack, is faster in a call of its own."""
-    first = each.products.first
-    return first is not None and faster_alone(each.one.call, first, gemm.gpu)
+def _apart(gemm: CudaGemm, ready: Sequence[_Ready]) -> frozenset[int]:
+    """Return the indices of the results that are computed as in calls of their own."""
+    able = {index: each.products.first for index, each in enumerate(ready) if each.products.first is not None}
+    found = {index for index, first in able.items() if faster_alone(ready[index].one.call, first, gemm.gpu)}
+    rest = [index for index in able if index not in found]
+    if rest:
+        parts = [(able[index], len(ready[index].products.members)) for index in rest]
+        found |= {rest[at] for at in longer_alone(ready[0].one.call, parts, gemm.gpu)}
+    LOG.debug(
+        "gemm_group on %s: products %s by themselves, %d in launches of many",
+        gemm.gpu.name, sorted(found), len(able) - len(found),
+    )  # fmt: skip
+    return frozenset(found)
 
 
 def _queue_together(driver: Driver, gemm: CudaGemm, ready: Sequence[_Ready]) -> GroupPlan | None:
@@ -117,7 +127,7 @@ def _queue_together(driver: Driver, gemm: CudaGemm, ready: Sequence[_Ready]) -> 
     """
     members = [member for each in ready for member in each.products.members]
     if not members:
-        return None
+        return None if ready else GroupPlan(())
     plan = _plan(gemm, members)
     stream, *rest = (each.result.stream for each in ready)
     others = {*rest} - {stream}

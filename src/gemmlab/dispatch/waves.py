@@ -127,7 +127,7 @@ def estimate(
     """
     measured_on = gpu_model(table.gpu)
     blocks = _blocks(entry, problem, parts, products)
-    resident = _resident(where.limits, entry.registers, entry.smem, entry.threads)
+    resident = resident_blocks(where.limits, entry.registers, entry.smem, entry.threads)
     if not resident or not blocks:
         return Estimate(float("inf") if blocks else 0.0, blocks, resident, 0)
     start, alone, share, meet, ends, words = scaled_figures(entry, where, table)
@@ -212,7 +212,8 @@ def _parsed(texts: tuple[str, ...]) -> tuple[Expression, ...]:
 
 
 @cache
-def _resident(limits: gpu.GpuLimits, registers: int, smem: int, threads: int) -> int:
+def resident_blocks(limits: gpu.GpuLimits, registers: int, smem: int, threads: int) -> int:
+    """Return the number of blocks that a multiprocessor runs at a time."""
     return gpu.occupancy(limits, registers, smem, threads).blocks
 
 

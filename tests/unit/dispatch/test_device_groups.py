@@ -350,3 +350,32 @@ def test_machine_code_of_a_group(driver: GemmDriver, monkeypatch: pytest.MonkeyP
         np.testing.assert_allclose(result, 0.5 * x @ y, rtol=1e-4, atol=1e-5)
     assert (out[~written] == -7).all()
     assert len(ran) == 1
+
+
+def test_long_sums_have_launches_of_their_own_and_are_found_again(
+    driver: GemmDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others would wait for them."""
+    shapes = [(1, 8, 4096), (37, 16, 4096), (128, 8, 4096), (64, 64, 32), (40, 33, 70), (5, 7, 3)]
+    a, b = [uniform(m, k) for m, _, k in shapes], [uniform(n, k) for _, n, k in shapes]
+    for again in (False, True):
+        if again:
+            monkeypatch.setattr(cuda_groups, "checked_call", lambda *_: pytest.fail("looked at"))
+        for out in (None, tensors([np.full((m, n), np.nan, np.float32) for m, n, _ in shapes])):
+            driver.launches.clear()
+            found = gemmlab.gemm_group(tensors(a), tensors(b), out=out, trans_b=True, alpha=2.0 if again else 1.0)
+            for result, left, right in zip(found, a, b, strict=True):
+                np.testing.assert_allclose(values(result), (1 + again) * left @ right.T, rtol=1e-3, atol=1e-3)
+            names = [name.partition("<")[0] for name, *_ in driver.launches]
+            assert names.count("grouped") == 1
+            assert len(names) == 4
+            assert {stream for *_, stream in driver.launches} == {99}
+
+
+def test_all_products_with_long_sums_are_found_again(driver: GemmDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = tensors([uniform(1, 4096), uniform(37, 4096)]), tensors([uniform(8, 4096), uniform(16, 4096)])
+    gemmlab.gemm_group(a, b, trans_b=True)
+    assert not any("grouped" in name for name, *_ in driver.launches)
+    monkeypatch.setattr(cuda_groups, "checked_call", lambda *_: pytest.fail("looked at"))
+    for result, left, right in zip(gemmlab.gemm_group(a, b, trans_b=True), a, b, strict=True):
+        np.testing.assert_allclose(values(result), left.values @ right.values.T, rtol=1e-3, atol=1e-3)

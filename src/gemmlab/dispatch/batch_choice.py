@@ -122,8 +122,8 @@ def longer_alone(call: Call, parts: Sequence[tuple[Stored, int]], where: Gpu) ->
             together = _launch_us(sizes[gone:], where)
             if spent + together < best:
                 best, found = spent + together, at
-        # Other blocks hide a sum that takes less than half of the launch.
-        if spent + count * _LAUNCH_US >= best or 2 * min(t.longest_us(depth) for t in _tiles(where)) < together:
+        # Other blocks hide a sum that takes less than a quarter of the launch.
+        if spent + count * _LAUNCH_US >= best or 4 * min(t.longest_us(depth) for t in _tiles(where)) < together:
             break
         spent += count * _alone_us(_stored(what), where, call.precision, bool(call.reproducible), _begins(what))
         gone += count

@@ -1,8 +1,8 @@
 """`gemmlab.gemm_group` of arrays on a GPU: products of different shapes in one launch.
 
 A launch takes up to 64 products of one layout (`kernels/batch_cuda/grouped.cu`). Groups with more products, or with
-operands stored in several layouts, take a launch for each 64 of a layout. The kernel computes multiply-adds, a block for
-each tile. A product that is faster alone, because it is large or because the others would wait for its long sums, has
+operands stored in several layouts, take a launch for each 64 of a layout. The kernel computes multiply-adds, a block a
+tile. A product that is faster alone, because it is large or because the others would wait for its long sums, has
 launches of its own, as in a call of `gemmlab.gemm`.
 """
 

@@ -46,9 +46,9 @@ def gemm_group(
 
     On a GPU a launch takes up to 64 products whose operands are stored in one layout; other groups take several. The
     table of products is part of the launch, so a group can be captured in a graph. Each sum is one chain of
-    multiply-adds in the order of k, for any `precision`, except in products that are computed as in `gemm`: those that are
-    faster in a call of their own, as with tensor cores, or whose long sums the others would wait for. The shapes of all
-    products decide that. With `reproducible` every sum is such a chain. On a CPU, and on a
+    multiply-adds in the order of k, for any `precision`, except in products that are computed as in `gemm`: those that
+    are faster in a call of their own, as with tensor cores, or whose long sums the others would wait for. The shapes of
+    all products decide that. With `reproducible` every sum is such a chain. On a CPU, and on a
     GPU that does not run the kernel for groups, the products are computed in turn.
 
     Raises the errors of `gemm`, with the number of the product, `ArgumentTypeError` for operands that are no lists or

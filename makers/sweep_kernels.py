@@ -110,7 +110,7 @@ def is_sensible(problem: GemmProblem, trial: Trial) -> bool:
     if parts == 1:
         return True
     blocks = math.prod(expression(text).whole(names) for text in find_kernel(trial.kernel).grid)
-    steps = math.ceil(problem.k / trial.config["BK"])
+    steps = math.ceil(problem.k / trial.config.get("BK", 1))
     return parts <= steps and blocks <= MOST_BLOCKS and (blocks >= FEWEST_BLOCKS or 2 * parts > steps)
 
 

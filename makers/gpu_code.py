@@ -20,6 +20,7 @@ from typing import Any
 
 from gemmlab.core.errors import GemmlabError
 from gemmlab.core.program import Artifact
+from gemmlab.dispatch.axis_rule import COMPILED
 from gemmlab.dispatch.batch_choice import FILE as BATCHES
 from gemmlab.dispatch.measurements import FILE as PRODUCTS
 from gemmlab.dispatch.measurements import shipped_table
@@ -36,7 +37,8 @@ LADDER_LAYOUT = "nn"
 
 def wanted() -> list[Job]:
     """Return one job for each program of the archive."""
-    found = {(job.program.target, job.program.entry): job for job in (*_of_library(), *_of_ladder())}
+    every = (*_of_library(), *_of_axis_sums(), *_of_ladder())
+    found = {(job.program.target, job.program.entry): job for job in every}
     return [*found.values()]
 
 
@@ -47,6 +49,12 @@ def _of_library() -> Iterator[Job]:
             parts = {PARTS: entry.parts[0]} if entry.parts else {}
             for instance in kernel.instances(kernel.configure({**entry.config, **parts})):
                 yield Job(kernel.id, instance, kernel.program(instance, ARCH), kernel.id)
+
+
+def _of_axis_sums() -> Iterator[Job]:
+    for name, configs in COMPILED.items():
+        for config in configs:
+            yield from jobs([name], [ARCH], config)[0]
 
 
 def _of_ladder() -> Iterator[Job]:

@@ -20,6 +20,8 @@ _VECTOR = 4
 _WARP = 32
 _BUSY_THREADS = 1 << 17
 """Number of threads in a launch below which the multiprocessors have too few loads in flight."""
+_FEW_VECTORS = 1 << 16
+"""Number of vectors in an array up to which the time is that of starting: half the `LOADS` are shorter code."""
 _ROW_WAVE, _COLUMN_WAVE = 528, 396
 """Number of blocks that an H200 runs at the same time, of `sum_rows` (4 on each of 132 multiprocessors) and of
 `sum_columns` (3). If there are fewer, sums are divided among several blocks, up to this number in all.
@@ -29,12 +31,25 @@ _FEWEST_TURNS = 4
 """Number of turns below which dividing a sum costs more than it saves. In a turn, each thread of a block loads `LOADS`
 vectors.
 """
-_STAGED = 4096
-"""Number of elements for which a block of `sum_staged` has room: 16 for each thread."""
+_STAGED_LOADS = 8, 16
+"""Elements that a thread of `sum_staged` loads: the former if a block then has a result for every eighth thread."""
 _MOST_STAGED_TERMS = 64
 """Most terms of a sum that one thread of `sum_staged` adds; with more, a block has results for too few threads."""
+_FEWEST_STAGED_TERMS = 17
+"""Fewest terms of a row for `sum_staged`: a few threads read shorter rows as fast."""
 _LINE_LANES = 8
 """Number of lanes that together read a cache line of 128 bytes, 16 bytes each."""
+
+
+COMPILED: Mapping[str, tuple[Mapping[str, int], ...]] = {
+    "sum_rows": ({"LOADS": LOADS}, {"LOADS": LOADS // 2}),
+    "sum_staged": tuple({"LOADS": loads} for loads in _STAGED_LOADS),
+    "sum_short_rows": ({},),
+    "sum_columns": ({},),
+}
+"""The values of parameters by which the machine code of the rule's choices differs; other parameters are values of the
+launch.
+"""
 
 
 class KernelChoice(NamedTuple):
@@ -47,51 +62,53 @@ class KernelChoice(NamedTuple):
 def choice_for_axes(problem: SumsProblem) -> KernelChoice:
     """Return the kernel and configuration for sums whose axes are in the order that `axis_plans` gives them."""
     one_run = len(problem.terms) == 1 and (problem.across or problem.length == 0)
-    groups = _staged_groups(problem)
-    if groups:
-        return KernelChoice("sum_staged", {"GROUPS": groups})
-    return _rows(problem) if one_run else _columns(problem)
+    return _staged(problem) or (_rows(problem) if one_run else _columns(problem))
 
 
-def _staged_groups(problem: SumsProblem) -> int:
-    """Return the number of groups that a block of `sum_staged` takes; 0 if another kernel is the better one.
+def _staged(problem: SumsProblem) -> KernelChoice | None:
+    """Return `sum_staged` and how many groups a block takes; `None` if another kernel is the better one.
 
     A group is the elements of adjacent results, which lie without gaps. Where vectors of 16 bytes begin at each row,
     the other kernels read them.
     """
     if len(problem.terms) != 1 or not 2 <= problem.length <= _MOST_STAGED_TERMS:
-        return 0
+        return None
     ((length, beside),) = problem.terms
     size = length * beside
     if beside == 1:
-        lies = len(problem.free) == 1 and problem.free[0][1] == size
+        lies = len(problem.free) == 1 and problem.free[0][1] == size and length >= _FEWEST_STAGED_TERMS
         on_vectors = length % _VECTOR == 0
     else:
         lies = len(problem.free) == 2 and problem.free[0][:2] == (beside, 1) and problem.free[1][1] == size
         on_vectors = beside % _VECTOR == 0
-    groups = _STAGED // max(1, beside * (length + 1 - length % 2))
-    blocks = -(-problem.results // max(1, beside * groups))
-    # A block has a result for every eighth thread at least, and each multiprocessor has a block.
-    fits = 8 * groups * beside >= BLOCK and blocks >= _MULTIPROCESSORS
-    return groups if lies and not on_vectors and fits else 0
+    if not lies or on_vectors:
+        return None
+    for loads in _STAGED_LOADS:
+        groups = BLOCK * loads // max(1, beside * (length + 1 - length % 2))
+        blocks = -(-problem.results // max(1, beside * groups))
+        if 8 * groups * beside >= BLOCK and blocks >= _MULTIPROCESSORS:
+            return KernelChoice("sum_staged", {"LOADS": loads, "GROUPS": groups})
+    return None
 
 
 def _rows(problem: SumsProblem) -> KernelChoice:
     """Return the kernel for sums of evenly spaced terms, in which adjacent elements are terms of one sum."""
     ((length, step),) = problem.terms
     loads = -(-length // _VECTOR) if step == 1 else length
-    team = power_above(-(-length // _VECTOR))
+    # A thread reads a vector, or eight elements one by one.
+    team = power_above(-(-length // (_VECTOR if length % _VECTOR == 0 else 2 * _VECTOR)))
     if team <= _WARP and problem.results * team >= 2 * _BUSY_THREADS:
         return KernelChoice("sum_short_rows", {"TEAM": team})
-    team = min(BLOCK, max(_LINE_LANES, power_above(loads // LOADS)))
-    # Larger teams must not make blocks for a second, nearly empty wave.
-    while problem.results * team < _BUSY_THREADS and team < min(BLOCK, loads):
-        if -(-problem.results // (BLOCK // team)) <= _ROW_WAVE < -(-problem.results // (BLOCK // (2 * team))):
-            break
+    few = problem.results * loads <= _FEW_VECTORS
+    under_way = LOADS // 2 if few else LOADS
+    team = min(BLOCK, max(_LINE_LANES, power_above(loads // under_way)))
+    while not few and problem.results * team < _MULTIPROCESSORS * BLOCK and team < min(BLOCK, loads):
         team *= 2
     turns = -(-loads // (BLOCK * LOADS))
     split = _parts(turns, problem.results, _ROW_WAVE)
-    return KernelChoice("sum_rows", {"TEAM": BLOCK if split > 1 else team, "SPLIT": split})
+    if split > 1:
+        return KernelChoice("sum_rows", {"TEAM": BLOCK, "SPLIT": split})
+    return KernelChoice("sum_rows", {"LOADS": under_way, "TEAM": team, "SPLIT": 1})
 
 
 def _columns(problem: SumsProblem) -> KernelChoice:
@@ -115,6 +132,15 @@ def _columns(problem: SumsProblem) -> KernelChoice:
     if not (problem.across and tiles > 1):
         while tiles * others * lanes * strips < _BUSY_THREADS and lanes * strips < BLOCK and strips < rows:
             strips *= 2
+    # Wider tiles, rather than a few blocks in a second wave.
+    if (
+        _COLUMN_WAVE < tiles * others <= 2 * _COLUMN_WAVE
+        and lanes * strips == BLOCK
+        and strips > 1
+        and rows <= strips * LOADS
+    ):
+        lanes, strips = 2 * lanes, strips // 2
+        tiles = -(-cols // (_VECTOR * lanes))
     turns = -(-rows // (strips * LOADS))
     split = _parts(turns, tiles * others, _COLUMN_WAVE)
     team = BLOCK if split > 1 or (problem.across and tiles > 1) else lanes * strips

@@ -12,7 +12,7 @@ import pytest
 from gemmlab.devices.device import Window
 from gemmlab.devices.select import open_device
 from gemmlab.dispatch.axis_plans import AxisPlan, axis_plan
-from gemmlab.dispatch.axis_rule import choice_for_axes
+from gemmlab.dispatch.axis_rule import COMPILED, choice_for_axes
 from gemmlab.kernels.bound import place
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.ops.catalog import find_op
@@ -25,25 +25,31 @@ Floats = npt.NDArray[np.float32]
 @pytest.mark.parametrize(
     ("shape", "kernel", "config"),
     [
-        ((4096, 4096, 1), "sum_rows", {"TEAM": 128, "SPLIT": 1}),
+        ((4096, 4096, 1), "sum_rows", {"LOADS": 8, "TEAM": 128, "SPLIT": 1}),
         ((1, 4096, 4096), "sum_columns", {"TEAM": 256, "LANES": 32, "SPLIT": 11}),
         ((1 << 20, 16, 1), "sum_short_rows", {"TEAM": 4}),
         ((1, 1 << 20, 16), "sum_columns", {"TEAM": 256, "LANES": 4, "SPLIT": 342}),
         ((1, 16, 1 << 20), "sum_columns", {"TEAM": 256, "LANES": 128, "SPLIT": 1}),
         ((1024, 1024, 64), "sum_columns", {"TEAM": 256, "LANES": 16, "SPLIT": 1}),
         ((64, 65536, 1), "sum_rows", {"TEAM": 256, "SPLIT": 8}),
-        ((1, 64, 65536), "sum_columns", {"TEAM": 256, "LANES": 32, "SPLIT": 1}),
+        # 512 blocks would be a second wave of 116.
+        ((1, 64, 65536), "sum_columns", {"TEAM": 256, "LANES": 64, "SPLIT": 1}),
         # Groups that lie end to end and begin on no vector: as many a block as its shared memory holds.
-        ((65536, 16, 3), "sum_staged", {"GROUPS": 80}),
-        ((32768, 64, 3), "sum_staged", {"GROUPS": 21}),
-        ((1 << 20, 3, 1), "sum_staged", {"GROUPS": 1365}),
+        ((65536, 16, 3), "sum_staged", {"LOADS": 8, "GROUPS": 40}),
+        ((32768, 64, 3), "sum_staged", {"LOADS": 16, "GROUPS": 21}),
+        ((65536, 50, 1), "sum_staged", {"LOADS": 8, "GROUPS": 40}),
+        # Short rows that begin on no vector have fewer threads.
+        ((1 << 20, 3, 1), "sum_short_rows", {"TEAM": 1}),
+        ((1 << 20, 6, 1), "sum_short_rows", {"TEAM": 1}),
+        ((262144, 15, 1), "sum_short_rows", {"TEAM": 2}),
         # Many small sums share a block, where groups are too few, too long or on vectors.
         ((1024, 16, 3), "sum_columns", {"TEAM": 16, "LANES": 1, "SPLIT": 1}),
         ((65536, 65, 3), "sum_columns", {"TEAM": 16, "LANES": 1, "SPLIT": 1}),
         ((65536, 16, 4), "sum_columns", {"TEAM": 8, "LANES": 1, "SPLIT": 1}),
-        # 500 blocks are one wave of 528; 1000 would be two.
-        ((1000, 1000, 1), "sum_rows", {"TEAM": 128, "SPLIT": 1}),
-        ((512, 1000, 1), "sum_rows", {"TEAM": 256, "SPLIT": 1}),
+        # A block for each multiprocessor; and shorter code for small arrays.
+        ((1000, 1000, 1), "sum_rows", {"LOADS": 8, "TEAM": 64, "SPLIT": 1}),
+        ((512, 1000, 1), "sum_rows", {"LOADS": 8, "TEAM": 128, "SPLIT": 1}),
+        ((128, 512, 1), "sum_rows", {"LOADS": 4, "TEAM": 32, "SPLIT": 1}),
     ],
 )
 def test_the_rule_s_choices(shape: tuple[int, int, int], kernel: str, config: dict[str, int]) -> None:
@@ -60,6 +66,7 @@ def test_any_choice_is_a_legal_configuration_that_takes_the_problem() -> None:
         for problem in (middle_axis(outer, length, inner), middle_axis(outer, length, 1), nest):
             choice = choice_for_axes(problem)
             chosen = find_kernel(choice.kernel)
+            assert any(choice.config | made == choice.config for made in COMPILED[choice.kernel])
             assert not chosen.refusal(chosen.configure(choice.config), op.scalars(problem))
 
 
@@ -139,7 +146,7 @@ def test_any_view_along_any_axes() -> None:
     ("shape", "start", "kernel"),
     [
         ((10_599, 16, 3), 0, "sum_staged"), ((10_561, 16, 3), 1, "sum_staged"), ((36_101, 5, 3), 3, "sum_staged"),
-        ((180_001, 3, 1), 2, "sum_staged"), ((2773, 64, 3), 0, "sum_staged"),
+        ((180_001, 3, 1), 2, "sum_rows"), ((2773, 64, 3), 0, "sum_staged"), ((9001, 50, 1), 2, "sum_staged"),
         ((65_601, 16, 1), 0, "sum_short_rows"), ((65_601, 16, 1), 1, "sum_short_rows"),
         ((1000, 250, 1), 0, "sum_rows"),
     ],

@@ -43,34 +43,50 @@ __device__ __forceinline__ unsigned odd_term(float x, float y)
     return product > 0.0f ? PLUS_TERM : product < 0.0f ? MINUS_TERM : NAN_TERM;
 }
 
-// Adds this lane's products of `line` and four lines of X, of which `lines` exist, all scaled, to `sums`; `terms` gets a byte of
+// Adds this lane's products of `line` and four lines of X, of which `lines` exist, all scaled, to `sums`. `terms` gets a byte of
 // OddTerms for each line. Element k of line i lies at X[i * ld + k], or at X[k * ld + i] with ACROSS.
 template <bool ACROSS>
 __device__ __forceinline__ void add_odd_products(
     LineView line, const float* X, int ld, int lines, int depth, float scale, float (&sums)[4], unsigned& terms)
 {
     const bool fours = rows_are_aligned(X, ld) && lines >= 4;
-    const auto at = [&](int i, int k) { return X + (ACROSS ? k : i) * static_cast<Offset>(ld) + (ACROSS ? i : k); };
+    const bool own_fours = line.step == 1 && reinterpret_cast<unsigned long long>(line.first) % 16 == 0;
+    const int first = threadIdx.x % 32 / ODD_QUADS * 4;
+    const Offset step = ACROSS ? ld : 1;  // along k
+    line.first += first * static_cast<Offset>(line.step);
+    X += first * step;
+    const auto at = [&](int i, int j) { return X + (ACROSS ? j : i) * static_cast<Offset>(ld) + (ACROSS ? i : j); };
 #pragma unroll 1
-    for (int k = threadIdx.x % 32 / ODD_QUADS * 4; k < depth; k += ODD_STEPS) {
+    for (int left = depth - first; left > 0; left -= ODD_STEPS) {
         float4 other[4];  // four lines at one k with ACROSS, else four k of one line
         float own[4];
-        if (fours && depth - k >= 4) {
+        if (fours && left >= 4) {
 #pragma unroll
-            for (int i = 0; i < 4; ++i)
-                other[i] = *reinterpret_cast<const float4*>(ACROSS ? at(0, k + i) : at(i, k));
+            for (int i = 0; i < 4; ++i) other[i] = *reinterpret_cast<const float4*>(X + i * static_cast<Offset>(ld));
+            if (own_fours) {
+                const float4 four = *reinterpret_cast<const float4*>(line.first);
+                own[0] = four.x, own[1] = four.y, own[2] = four.z, own[3] = four.w;
+            } else {
 #pragma unroll
-            for (int j = 0; j < 4; ++j) own[j] = line[k + j];
+                for (int j = 0; j < 4; ++j) own[j] = line[j];
+            }
         } else {
             // Zeros behind the end of both lines add nothing; those of lines that do not exist are not stored.
-            const auto element = [&](int i, int j) { return i < lines && j < depth - k ? *at(i, k + j) : 0.0f; };
+            const auto element = [&](int i, int j) { return i < lines && j < left ? *at(i, j) : 0.0f; };
 #pragma unroll
             for (int i = 0; i < 4; ++i)
                 other[i] = ACROSS
                     ? make_float4(element(0, i), element(1, i), element(2, i), element(3, i))
                     : make_float4(element(i, 0), element(i, 1), element(i, 2), element(i, 3));
 #pragma unroll
-            for (int j = 0; j < 4; ++j) own[j] = j < depth - k ? line[k + j] : 0.0f;
+            for (int j = 0; j < 4; ++j) own[j] = j < left ? line[j] : 0.0f;
+        }
+        if (scale != 1.0f) {
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                own[i] *= scale;
+                other[i] = make_float4(other[i].x * scale, other[i].y * scale, other[i].z * scale, other[i].w * scale);
+            }
         }
         float size = 0.0f;  // not finite if some sum is not
 #pragma unroll
@@ -80,8 +96,7 @@ __device__ __forceinline__ void add_odd_products(
             for (int j = 0; j < 4; ++j) {
                 const float4 four = other[ACROSS ? j : i];
                 const int part = ACROSS ? i : j;
-                const float element = part == 0 ? four.x : part == 1 ? four.y : part == 2 ? four.z : four.w;
-                sum += own[j] * scale * (element * scale);
+                sum += own[j] * (part == 0 ? four.x : part == 1 ? four.y : part == 2 ? four.z : four.w);
             }
             sums[i] += sum;
             size += fabsf(sum);
@@ -90,8 +105,9 @@ __device__ __forceinline__ void add_odd_products(
 #pragma unroll 1
             for (int i = 0; i < min(lines, 4); ++i)
 #pragma unroll 1
-                for (int j = 0; j < min(depth - k, 4); ++j)
-                    terms |= odd_term(line[k + j], *at(i, k + j)) << 8 * i;
+                for (int j = 0; j < min(left, 4); ++j) terms |= odd_term(line[j], *at(i, j)) << 8 * i;
+        line.first += ODD_STEPS * static_cast<Offset>(line.step);
+        X += ODD_STEPS * step;
     }
 }
 

@@ -53,18 +53,18 @@ __device__ __forceinline__ void consume_tile(
     const Product& parts, const PartsSlice& it, Ring& ring, PartsPlace place, const Tile& tile, Way how,
     const Multiply& multiply)
 {
-    const bool some_apart = parts.has_lines_apart(tile.a_strip, tile.b_strip);
+    const LeftOut left_out = parts.left_out(tile.a_strip, tile.b_strip);
     const auto apart = [&](int row, int col) { return parts.a.verdicts.is_odd(row) || parts.b.verdicts.is_odd(col); };
     const auto c = [&] { return it.C + tile.row * static_cast<Offset>(it.ldc) + tile.col; };
     if (how == Way::PARTS) {
         float sums[BN / 2] = {};
         multiply(sums, ring, place, parts.a.blocks);
-        store_products(c(), it.ldc, tile, place, it.alpha, sums, it.beta, ring.spare(), some_apart, apart);
+        store_products(c(), it.ldc, tile, place, it.alpha, sums, it.beta, ring.spare(), left_out);
     } else if (how == Way::EXACT) {
         asm volatile("bar.sync 1, %0;" ::"n"(EXACT_THREADS) : "memory");  // results of the tile before have left the memory
         store_exact_tile<BM, BN, TRANS_A, TRANS_B>(
             ring.spare(), it.depth, it.A, it.lda, tile.row, it.B, it.ldb, tile.col, it.alpha, it.beta, c(), it.ldc,
-            tile.rows, tile.cols, some_apart, apart);
+            tile.rows, tile.cols, left_out.some(), apart);
     }
 }
 

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "float_parts.cuh"
+#include "left_out.cuh"
 #include "verdicts.cuh"
 
 constexpr int SPLIT_DEPTH = 128;   // of k, that have one scale a row
@@ -93,10 +94,11 @@ struct SplitProduct {
     }
     __device__ __forceinline__ unsigned all_verdicts() const { return a.verdicts.all(odd) | b.verdicts.all(odd); }
 
-    // Whether a tile has lines that are computed apart.
-    __device__ __forceinline__ bool has_lines_apart(unsigned a_strip, unsigned b_strip) const
+    // The lines of a tile that are computed apart.
+    __device__ __forceinline__ LeftOut left_out(unsigned a_strip, unsigned b_strip) const
     {
-        return apart && (a.verdicts.has_odd(a_strip) || b.verdicts.has_odd(b_strip));
+        if (!apart || !(a.verdicts.has_odd(a_strip) || b.verdicts.has_odd(b_strip))) return {};
+        return {a.verdicts.masks(a_strip), b.verdicts.masks(b_strip)};
     }
 
     // Tickets that the verdicts take.

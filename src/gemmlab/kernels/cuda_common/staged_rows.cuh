@@ -6,6 +6,7 @@
 #pragma once
 
 #include "epilogue.cuh"
+#include "left_out.cuh"
 
 constexpr int STAGED_ROWS = 8, STAGED_WARPS = 8;  // two warpgroups
 
@@ -33,15 +34,16 @@ __device__ __forceinline__ unsigned fresh_thread()
     return thread;
 }
 
-// C = alpha * sums + beta * C for the part of a tile that is `wanted(row, col)`, row by row. `c` is the tile's first element,
-// `staged` are staged_bytes(COUNT) of shared memory.
+// C = alpha * sums + beta * C for the `rows` and `cols` of a tile that exist and are not left out, row by row. `c` is the
+// tile's first element, `staged` are staged_bytes(COUNT) of shared memory.
 //
 // Eight columns are a group. In shared memory, groups of a row change places so that no banks conflict:
 //
 //     32 columns: group g of row r lies at g ^ r % 4        16 columns: at g ^ r / 2 % 2
-template <int COUNT, class Wanted>
+template <int COUNT>
 __device__ __forceinline__ void store_by_rows(
-    float* c, int ldc, float alpha, const float (&sums)[COUNT], float beta, float* staged, const Wanted& wanted)
+    float* c, int ldc, float alpha, const float (&sums)[COUNT], float beta, float* staged, int rows, int cols,
+    LeftOut left_out)
 {
     constexpr int COLS = staged_cols(COUNT), EACH = COLS / 4;  // of eight rows and COLS columns, results of a thread
     constexpr int AT_ONCE = 32 / COLS, TURNS = STAGED_ROWS / AT_ONCE;  // rows that a warp stores at once
@@ -50,6 +52,9 @@ __device__ __forceinline__ void store_by_rows(
     const auto at = [&](int row, int group) {
         return mine + row * COLS + (group ^ (COLS == 32 ? row % 4 : row / 2 % 2)) * 8;
     };
+    // A bit for each of the warp's 16 rows, and lane l's bits are those of columns 32 l .. 32 l + 31.
+    const unsigned no_rows = left_out.some() ? left_out.rows[warp / 2] >> warp % 2 * 16 : 0;
+    const unsigned no_cols = left_out.some() && lane < COUNT / 16 ? left_out.cols[lane] : 0;
     // Short code, since it is fetched for few tiles: sums move down, so that the first are always stored. The eight upper
     // rows of COLS columns come first, then the lower ones.
     float left[COUNT];
@@ -63,11 +68,12 @@ __device__ __forceinline__ void store_by_rows(
         for (int i = 0; i < EACH; i += 2)
             *reinterpret_cast<float2*>(at(lane / 4, i / 2) + lane % 4 * 2) = make_float2(left[i], left[i + 1]);
         __syncwarp();
+        const bool no_col = left_out.some() && __shfl_sync(0xffffffff, no_cols, col / 32) >> col % 32 & 1;
         float old[TURNS];
         bool stored[TURNS];
 #pragma unroll
         for (int i = 0; i < TURNS; ++i) {
-            stored[i] = wanted(row + i * AT_ONCE, col);
+            stored[i] = row + i * AT_ONCE < rows && col < cols && !no_col && !(no_rows >> (row + i * AT_ONCE) % 16 & 1);
             old[i] = stored[i] && beta != 0.0f ? c[(row + i * AT_ONCE) * static_cast<Offset>(ldc) + col] : 0.0f;
         }
 #pragma unroll
@@ -81,24 +87,40 @@ __device__ __forceinline__ void store_by_rows(
     }
 }
 
-// C = alpha * sums + beta * C for the part of a tile that exists. `c` is its first element. With `some_apart`, elements
-// for which apart(row, column) is true are left out.
-template <int COUNT, class Tile, class Apart>
+// C = alpha * sums + beta * C for the part of a tile that exists and is not left out. `c` is its first element.
+template <int COUNT, class Tile>
 __device__ __forceinline__ void store_products(
     float* c, int ldc, const Tile& tile, PartsPlace place, float alpha, const float (&sums)[COUNT], float beta,
-    float* staged, bool some_apart, Apart apart)
+    float* staged, LeftOut left_out)
 {
     constexpr int ROWS = 128, COLS = 2 * COUNT;
     const bool pairs = reinterpret_cast<unsigned long long>(c) % 8 == 0 && ldc % 2 == 0;
-    if (pairs && beta == 0.0f && !some_apart && tile.rows >= ROWS && tile.cols >= COLS) {
-        c += place.row * static_cast<Offset>(ldc) + place.col;
-#pragma unroll
-        for (int i = 0; i < COUNT; i += 2)
-            *reinterpret_cast<float2*>(c + i % 4 / 2 * 8 * static_cast<Offset>(ldc) + i / 4 * 8) =
-                make_float2(alpha * sums[i], alpha * sums[i + 1]);
+    if (!pairs || beta != 0.0f || tile.rows < ROWS || tile.cols < COLS) {
+        store_by_rows(c, ldc, alpha, sums, beta, staged, tile.rows, tile.cols, left_out);
         return;
     }
-    store_by_rows(c, ldc, alpha, sums, beta, staged, [&](int row, int col) {
-        return row < tile.rows && col < tile.cols && !(some_apart && apart(tile.row + row, tile.col + col));
-    });
+    c += place.row * static_cast<Offset>(ldc) + place.col;
+    const auto at = [&](int i) { return c + i % 4 / 2 * 8 * static_cast<Offset>(ldc) + i / 4 * 8; };
+    if (!left_out.some()) {
+#pragma unroll
+        for (int i = 0; i < COUNT; i += 2)
+            *reinterpret_cast<float2*>(at(i)) = make_float2(alpha * sums[i], alpha * sums[i + 1]);
+        return;
+    }
+    // The bits of this thread's columns, in each of its two rows: column 8 i is bit 8 i % 32 of word i / 4.
+    unsigned without[2][COLS / 32];
+    const unsigned rows = left_out.rows[place.row / 32] >> place.row % 32;
+#pragma unroll
+    for (int i = 0; i < COLS / 32; ++i) {
+        const unsigned cols = left_out.cols[i] >> place.col;
+        without[0][i] = rows & 1 ? ~0u : cols;
+        without[1][i] = rows >> 8 & 1 ? ~0u : cols;
+    }
+#pragma unroll
+    for (int i = 0; i < COUNT; i += 2) {
+        const unsigned out = without[i % 4 / 2][i / 16] >> i / 4 % 4 * 8 & 3;
+        if (out == 0) *reinterpret_cast<float2*>(at(i)) = make_float2(alpha * sums[i], alpha * sums[i + 1]);
+        if (out == 2) *at(i) = alpha * sums[i];  // the other of its pair is left out
+        if (out == 1) at(i)[1] = alpha * sums[i + 1];
+    }
 }

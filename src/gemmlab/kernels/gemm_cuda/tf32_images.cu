@@ -105,6 +105,6 @@ __global__ void __launch_bounds__(PARTS_THREADS, 1) tf32_images(
         float sums[BN / 2] = {};
         if (stages > 0) multiply_images<BN>(sums, ring, stages);
         float* const c = it.C + tile.row * static_cast<Offset>(ldc) + tile.col;
-        store_products(c, ldc, tile, place, it.alpha, sums, it.beta, staged, false, [](int, int) { return false; });
+        store_products(c, ldc, tile, place, it.alpha, sums, it.beta, staged, LeftOut{});
     }
 }

@@ -1,17 +1,17 @@
 /* gemmlab
 summary = "sums along short rows: a few threads a row, ROWS rows a thread at once"
-idea = "A short row gives a thread one load, so each thread requests one load of ROWS rows before it adds any."
+idea = "A short row gives a thread one load, so each thread requests ROWS rows, and the next ROWS before it adds these."
 source = "beyond the article: segmented sums as in CUB's DeviceSegmentedReduce, several segments a warp"
 op = "sums"
 after = "sum_rows"
 arch = "sm_80"
-params = { BLOCK = 256, ROWS = 8, TEAM = 4 }
-tune = { TEAM = [1, 2, 4, 8, 16, 32], ROWS = [1, 2, 4, 8] }
+params = { BLOCK = 256, ROWS = 4, TEAM = 4, BLOCKS = 2112 }
+tune = { TEAM = [1, 2, 4, 8, 16, 32], ROWS = [1, 2, 4] }
 require = [
-    "BLOCK == 128 or BLOCK == 256 or BLOCK == 512", "ROWS == 1 or ROWS == 2 or ROWS == 4 or ROWS == 8",
-    "TEAM >= 1 and TEAM & (TEAM - 1) == 0 and TEAM <= 32", "k1 * k2 == 1",
+    "BLOCK == 128 or BLOCK == 256 or BLOCK == 512", "ROWS == 1 or ROWS == 2 or ROWS == 4",
+    "TEAM >= 1 and TEAM & (TEAM - 1) == 0 and TEAM <= 32", "k1 * k2 == 1", "BLOCKS >= 1",
 ]
-grid = "ceil_div(n0 * n1 * n2 * n3, BLOCK // TEAM * ROWS)"
+grid = "min(ceil_div(n0 * n1 * n2 * n3, BLOCK // TEAM * ROWS), BLOCKS)"
 threads = "BLOCK"
 args = [
     "n0", "n1", "n2", "n3", "s0", "s1", "s2", "s3", "o0", "o1", "o2", "o3", "k0", "t0", "x", "out", "TEAM",
@@ -32,8 +32,8 @@ expect = [
 // Vectors of 16 bytes where every row begins on one; else a thread's four elements lie `team` elements apart, so that
 // the lanes of a team read adjacent ones. A row longer than 4 * team elements takes several rounds.
 //
-// Rows that one step leads along, each with at most one vector a thread, need no arithmetic for places. Other rows, or
-// elements that are read one by one, take so many registers that half as many rows are under way, in two turns.
+// At most BLOCKS blocks take rows in turn. Rows that one step leads along, each with at most one vector a thread, need no
+// arithmetic for places, and the next ones are under way while these are added.
 
 // The sums of ROWS rows a thread, to each team's first thread. The shuffles of all rows follow each other, so that they
 // do not wait for their sums one by one.
@@ -54,66 +54,71 @@ __global__ void __launch_bounds__(BLOCK, 1024 / BLOCK) sum_short_rows(
 {
     const Axis axes[] = {{n0, s0, o0}, {n1, s1, o1}, {n2, s2, o2}, {n3, s3, o3}};
     const Index rows = n0 * n1 * n2 * n3;
-    const int teams = over(BLOCK, team), thread = modulo(threadIdx.x, team);
-    const Index first = blockIdx.x * static_cast<Index>(teams * ROWS) + over(threadIdx.x, team);
+    const int teams = over(BLOCK, team), thread = modulo(threadIdx.x, team), own_team = over(threadIdx.x, team);
+    const unsigned each = teams * ROWS, chunks = (rows + each - 1) / each;  // of rows, that a block takes at a time
     const bool vectors = t0 == 1 && on_vectors(x, {s0, s1, s2, s3});
 
     if (n0 == rows && vectors && k0 % 4 == 0 && k0 <= 4 * team) {
-        const int left = max(0ll, min(rows - first, static_cast<Index>(teams * ROWS)));  // rows from the first on
-        const Index step = teams * s0;
-        const float* const at = x + first * s0 + 4 * thread;
-        float4 held[ROWS] = {};
-        if (4 * thread < k0) {
+        const Index step = teams * s0, out_step = teams * o0, apart = gridDim.x * static_cast<Index>(each);
+        const Index base = blockIdx.x * static_cast<Index>(each) + own_team;
+        const float* at = x + base * s0 + 4 * thread;
+        const auto load = [&](float4(&held)[ROWS], Index left) {
 #pragma unroll
             for (int r = 0; r < ROWS; ++r)
-                if (r * teams < left) held[r] = __ldg(reinterpret_cast<const float4*>(at + r * step));
+                held[r] = 4 * thread < k0 && r * teams < left ? __ldg(reinterpret_cast<const float4*>(at + r * step)) : float4{};
+            at += apart * s0;
+        };
+        float4 held[ROWS];
+        load(held, rows - base);
+        out += base * o0;
+        // The lanes of a warp stay together: what is left for the block counts.
+#pragma unroll 1
+        for (Index left = rows - base; left + own_team > 0; left -= apart, out += apart * o0) {
+            float sums[ROWS];
+#pragma unroll
+            for (int r = 0; r < ROWS; ++r) sums[r] = sum_of(held[r]);
+            load(held, left - apart);
+            sum_teams(sums, team);
+#pragma unroll
+            for (int r = 0; r < ROWS; ++r)
+                if (thread == 0 && r * teams < left) out[r * out_step] = sums[r];
         }
-        float sums[ROWS];
-#pragma unroll
-        for (int r = 0; r < ROWS; ++r) sums[r] = sum_of(held[r]);
-        sum_teams(sums, team);
-        if (thread > 0) return;
-        out += first * o0;
-#pragma unroll
-        for (int r = 0; r < ROWS; ++r)
-            if (r * teams < left) out[r * (teams * o0)] = sums[r];
         return;
     }
 
-    constexpr int FEW = ROWS > 1 ? ROWS / 2 : 1;
 #pragma unroll 1
-    for (int turn = 0; turn < ROWS; turn += FEW) {
-        const Index from = first + turn * teams;
-        Place places[FEW];
+    for (unsigned chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
+        const Index first = chunk * static_cast<Index>(each) + own_team;
+        Place places[ROWS];
 #pragma unroll
-        for (int r = 0; r < FEW; ++r) places[r] = place_of(min(from + r * teams, rows - 1), axes);
+        for (int r = 0; r < ROWS; ++r) places[r] = place_of(min(first + r * teams, rows - 1), axes);
 
-        float sums[FEW] = {};
+        float sums[ROWS] = {};
 #pragma unroll 1
         for (Index round = 0; round < k0; round += 4 * team) {
-            float4 held[FEW] = {};
+            float4 held[ROWS] = {};
             if (vectors && round + 4 * thread + 4 <= k0) {
 #pragma unroll
-                for (int r = 0; r < FEW; ++r)
+                for (int r = 0; r < ROWS; ++r)
                     held[r] = __ldg(reinterpret_cast<const float4*>(x + places[r].in + round + 4 * thread));
             } else {
-                const int apart = vectors ? 1 : team;                               // between a thread's elements
+                const int gap = vectors ? 1 : team;                               // between a thread's elements
                 const Index i = round + (vectors ? 4 * thread : thread), count = k0 - i;  // the first, and what is left
 #pragma unroll
-                for (int r = 0; r < FEW; ++r) {
-                    const float* const at = x + places[r].in + i * t0;
-                    if (0 < count) held[r].x = __ldg(at);
-                    if (apart < count) held[r].y = __ldg(at + apart * t0);
-                    if (2 * apart < count) held[r].z = __ldg(at + 2 * apart * t0);
-                    if (3 * apart < count) held[r].w = __ldg(at + 3 * apart * t0);
+                for (int r = 0; r < ROWS; ++r) {
+                    const float* const from = x + places[r].in + i * t0;
+                    if (0 < count) held[r].x = __ldg(from);
+                    if (gap < count) held[r].y = __ldg(from + gap * t0);
+                    if (2 * gap < count) held[r].z = __ldg(from + 2 * gap * t0);
+                    if (3 * gap < count) held[r].w = __ldg(from + 3 * gap * t0);
                 }
             }
 #pragma unroll
-            for (int r = 0; r < FEW; ++r) sums[r] += sum_of(held[r]);
+            for (int r = 0; r < ROWS; ++r) sums[r] += sum_of(held[r]);
         }
         sum_teams(sums, team);
 #pragma unroll
-        for (int r = 0; r < FEW; ++r)
-            if (thread == 0 && from + r * teams < rows) out[places[r].out] = sums[r];
+        for (int r = 0; r < ROWS; ++r)
+            if (thread == 0 && first + r * teams < rows) out[places[r].out] = sums[r];
     }
 }

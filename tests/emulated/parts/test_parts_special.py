@@ -76,6 +76,23 @@ def test_tiles_beside_special_ones_are_computed_as_before(kernel: Kernel) -> Non
     assert 6 * (found.halves + found.bfloats) == tiles * (before.halves + before.bfloats)
 
 
+@pytest.mark.parametrize("width", [64, 128])
+def test_full_tiles_store_all_but_their_odd_lines(width: int) -> None:
+    """Results are stored in pairs there: odd lines leave out the first of a pair, the second, and both."""
+    a, b = NORMAL(np.random.default_rng(29), 2 * STRIP, 2 * STRIP, K)
+    config = {"BN": width, "STAGES": 3 if width == STRIP else 4}
+    clean = product(BY_TILE, a, b, config=config).c
+    rows, columns = [5, 13, STRIP + 120], [36, 91, 100, 101, STRIP + 1]
+    for at, row in enumerate(rows):
+        a[row, at] = np.inf
+    b[7, columns] = np.nan
+    found = product(BY_TILE, a, b, config=config).c
+    same_places(found, ieee(a, b))
+    rest = np.ones(found.shape, bool)
+    rest[rows], rest[:, columns] = False, False
+    np.testing.assert_array_equal(found[rest].view(np.uint32), clean[rest].view(np.uint32))
+
+
 @pytest.mark.sampled(1)
 @each_kernel
 def test_sums_of_opposite_infinities_are_nan_and_overflow_is_infinite(kernel: Kernel) -> None:

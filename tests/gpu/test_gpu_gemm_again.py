@@ -25,6 +25,7 @@ def calls(torch: Any) -> dict[str, Callable[[], Any]]:
     """Ways to call it with operands whose elements are 2 and 3; all make a result of equal elements."""
     x, y = torch.full((96, 64), 2.0, device="cuda"), torch.full((64, 80), 3.0, device="cuda")
     many, out = torch.full((5, 96, 64), 2.0, device="cuda"), torch.zeros(96, 80, device="cuda")
+    whole = torch.full((96, 80), 2.0 * 3 * 64, device="cuda")
     sums, columns = torch.zeros(96, 80, device="cuda"), torch.zeros(80, 96, device="cuda").t()
     return {
         "fresh": lambda: gemmlab.gemm(x, y),
@@ -33,6 +34,7 @@ def calls(torch: Any) -> dict[str, Callable[[], Any]]:
         "out": lambda: gemmlab.gemm(x, y, out=out),
         "column-major out": lambda: gemmlab.gemm(x, y, out=columns),
         "added": lambda: gemmlab.gemm(x, y, alpha=2, beta=-1, c=torch.full((80,), 2.0 * 3 * 64, device="cuda")),
+        "added whole": lambda: gemmlab.gemm(x, y, alpha=2, beta=-1, c=whole),
         "added to": lambda: gemmlab.gemm(x, y, alpha=2, beta=-1, c=sums, out=sums.fill_(2 * 3 * 64)),
         "batch by batch": lambda: gemmlab.gemm(many, y.expand(5, 64, 80).contiguous()),
         "batch by one": lambda: gemmlab.gemm(many, y),
@@ -41,7 +43,7 @@ def calls(torch: Any) -> dict[str, Callable[[], Any]]:
 
 
 NAMES = (
-    "fresh", "scaled", "transposed", "out", "column-major out", "added", "added to",
+    "fresh", "scaled", "transposed", "out", "column-major out", "added", "added whole", "added to",
     "batch by batch", "batch by one", "by a vector",
 )  # fmt: skip
 ELEMENT = 2 * 3 * 64

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -174,6 +174,20 @@ def order(driver: Driver, later: Any, earlier: Any) -> None:
     event = recorded(driver, earlier)
     driver("cuStreamWaitEvent", later, event, 0)
     driver("cuEventDestroy", event)
+
+
+def copier(driver: Driver, nbytes: int) -> Callable[[int, int, int], None]:
+    """Return a function (to, from, stream) that queues a copy of `nbytes` bytes between addresses of the GPU whose
+    context is current. It raises as a call of `driver` does.
+    """
+    call = driver.module.cuMemcpyDtoDAsync
+
+    def copy(to: int, source: int, stream: int) -> None:
+        (status,) = call(to, source, nbytes, stream)
+        if status:
+            raise driver.error(status, "cuMemcpyDtoDAsync")
+
+    return copy
 
 
 def compiler_version() -> str:

@@ -18,10 +18,11 @@ from gemmlab.arrays.mapped_file import span
 from gemmlab.arrays.packages import LEGACY_STREAM, Package, memory_errors, package_of
 from gemmlab.core.argument_checks import float32_scalar
 from gemmlab.devices.cuda import CudaDevice
-from gemmlab.devices.cuda_driver import preserved_context
+from gemmlab.devices.cuda_driver import Driver, copier, preserved_context
 from gemmlab.dispatch.batches import Batch, Step
 from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.cuda_gemm import CudaGemm
+from gemmlab.dispatch.cuda_operands import one_block
 from gemmlab.dispatch.cuda_plan import AnyPlan
 from gemmlab.dispatch.request import Float32Array, Request
 from gemmlab.dispatch.scratch import Fresh, Scratch, ScratchMemory
@@ -41,6 +42,8 @@ class _Entry:
     plan: AnyPlan
     fresh: Callable[[], Any]
     """Function that returns a new array for the result."""
+    copy: Callable[[int, int, int], None] | None
+    """Function (to, from, stream) that queues the copy of c into a new result; `None` if its package has to copy it."""
     stream: Callable[[], int]
     """Function that returns the current stream of the operands' package; 0 is the default stream."""
     steps: tuple[Step, ...]
@@ -86,7 +89,7 @@ def again(
     try:
         left, right = address(a), address(b)
         place, form = (0, None) if out is None else (address(out), layout(out))
-        start = None if added is None else layout(added)
+        start, source = (None, 0) if added is None else (layout(added), address(added))
         how = (trans_a, trans_b, precision, kernel, reproducible)
         known = _entries.get((layout(a), layout(b), start, form, *how))
     except Exception:  # noqa: BLE001 - whatever a package says of an array without strides or memory, such as a sparse one
@@ -96,27 +99,36 @@ def again(
     if out is None:
         out = known.fresh()
         place = address(out)
-        if beta:
+        if beta and known.copy is None:
             package.put(out, added)
     elif known.near_a[0] < place - left < known.near_a[1] or known.near_b[0] < place - right < known.near_b[1]:
         return None
     if (left | right | place) & known.plan.mask:
         return None
-    first, second = (right, left) if known.swapped else (left, right)
-    stream = known.stream() or LEGACY_STREAM
     if known.device.is_current:
-        scratch = None if known.scratch is None else _scratch(known, package, stream)
-        if scratch is None and known.scratch is not None:
-            return None
-        known.plan.enqueue(stream, alpha, beta, first, second, place, known.steps, scratch)
-    else:
-        with preserved_context():
-            known.device.activate()
-            scratch = None if known.scratch is None else _scratch(known, package, stream)
-            if scratch is None and known.scratch is not None:
-                return None
-            known.plan.enqueue(stream, alpha, beta, first, second, place, known.steps, scratch)
-    return out
+        return out if _queued(known, package, alpha, beta, left, right, place, source) else None
+    with preserved_context():
+        known.device.activate()
+        return out if _queued(known, package, alpha, beta, left, right, place, source) else None
+
+
+def _queued(
+    known: _Entry, package: Package, alpha: float, beta: float, left: int, right: int, place: int, source: int
+) -> bool:  # fmt: skip
+    """Queue a call in the current context, with the addresses of a, b, the result and c; false if there is too little
+    memory for its scratch.
+    """
+    stream = known.stream() or LEGACY_STREAM
+    scratch = None
+    if known.scratch is not None:
+        scratch = _scratch(known, package, stream)
+        if scratch is None:
+            return False
+    if beta and known.copy is not None:
+        known.copy(place, source, stream)
+    first, second = (right, left) if known.swapped else (left, right)
+    known.plan.enqueue(stream, alpha, beta, first, second, place, known.steps, scratch)
+    return True
 
 
 def _scratch(known: _Entry, package: Package, stream: int) -> Scratch | None:
@@ -129,7 +141,7 @@ def _scratch(known: _Entry, package: Package, stream: int) -> Scratch | None:
 
 
 def remember(
-    call: Call, gemm: CudaGemm, plan: AnyPlan, steps: tuple[Step, ...], request: Request, batch: Batch
+    driver: Driver, call: Call, gemm: CudaGemm, plan: AnyPlan, steps: tuple[Step, ...], request: Request, batch: Batch
 ) -> None:  # fmt: skip
     """Store the facts found for a call for `again`, if they hold for all later calls with the same layouts.
 
@@ -153,10 +165,18 @@ def remember(
         device=gemm.device, plan=plan, memory=gemm.scratch,
         scratch=plan.needs.fresh(package, beside) if plan.needs else None,
         fresh=package.fresh(beside, request.shape), stream=package.current_stream(beside),
+        copy=None if added is None else _copy(driver, request),
         steps=steps, swapped=batch.swapped,
         near_a=_near(request.left, batch.fulls), near_b=_near(request.right, batch.fulls),
     )  # fmt: skip
     _packages[type(call.a)] = package
+
+
+def _copy(driver: Driver, request: Request) -> Callable[[int, int, int], None] | None:
+    """Return `_Entry.copy` for a call with c, also if its beta is 0: later ones may have another."""
+    c = request.operands[2]
+    spread = None if c is None else np.broadcast_to(c.view, request.shape)
+    return None if spread is None or not one_block(spread, None) else copier(driver, spread.nbytes)
 
 
 def float32_scalars(alpha: Any, beta: Any) -> tuple[float, float] | None:

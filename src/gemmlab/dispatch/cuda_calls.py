@@ -61,7 +61,7 @@ def queue(driver: Driver, gemm: CudaGemm, one: Checked, result: Placed) -> AnyPl
         plan, steps = plan_for(gemm, batch, what, one.call._replace(precision=HIGHEST, reproducible=True))
         scratch = _scratch(gemm, plan, result.stream, one.beside)
     else:
-        remember(one.call, gemm, plan, steps, operands, batch)
+        remember(driver, one.call, gemm, plan, steps, operands, batch)
     plan.enqueue(result.stream, operands.alpha, operands.beta, what.a, what.b, what.c, steps, scratch)
     hold(driver, list(one.found.values()), result.stream)
     return plan if kept and batch.fulls.ndim == 2 else None

@@ -13,7 +13,7 @@ from gemmlab.arrays.on_gpu import DeviceArray
 from gemmlab.arrays.packages import package_of, stream_for
 from gemmlab.core.errors import DeviceError, UsageError
 from gemmlab.devices.cuda import CudaDevice
-from gemmlab.devices.cuda_driver import Driver
+from gemmlab.devices.cuda_driver import Driver, copier
 from gemmlab.devices.cuda_memory import ordinal_of
 from gemmlab.dispatch.batches import Batch
 from gemmlab.dispatch.call import Call
@@ -125,13 +125,20 @@ def _places(operands: Request, out: Operand | None) -> dict[str, DeviceArray]:
 
 
 def _require_fillable(beside: Any, c: Any, target: Float32Array | None, addend: Float32Array | None) -> None:
-    """Raise `UsageError` if c can be copied into the result neither by a package nor by the driver."""
+    """Raise `UsageError` if c can be copied into the result neither by the driver nor by a package."""
     if addend is None or (target is not None and same(addend, target)) or _by_package(beside, c):
         return
-    if not (addend.flags.c_contiguous and (target is None or target.flags.c_contiguous)):
+    if not one_block(addend, target):
         raise UsageError(
             f"gemm: c has strides {addend.strides} bytes; on a GPU it must be contiguous and of the result's shape"
         )
+
+
+def one_block(addend: Float32Array, target: Float32Array | None) -> bool:
+    """Return whether c, broadcast to the result's shape, is one block of memory in the order of the result: one copy by
+    the driver. `target` is `None` for a new result.
+    """
+    return addend.flags.c_contiguous and (target is None or target.flags.c_contiguous)
 
 
 def _by_package(beside: Any, c: Any) -> bool:
@@ -140,9 +147,11 @@ def _by_package(beside: Any, c: Any) -> bool:
 
 
 def _fill(driver: Driver, result: Any, c: Any, target: Float32Array, addend: Float32Array, stream: int) -> None:
-    """Copy c into the result on `stream`, by the package of both or by the driver; the kernel adds to it later."""
+    """Copy c into the result on `stream`; the kernel adds to it later. The driver's copy takes less time of the host
+    than that of a package, which is for c with other strides.
+    """
     package = package_of(result)
-    if package is not None and _by_package(result, c):
-        package.put(result, c)
+    if package is None or one_block(addend, target):
+        copier(driver, target.nbytes)(target.ctypes.data, addend.ctypes.data, stream)
     else:
-        driver("cuMemcpyDtoDAsync", target.ctypes.data, addend.ctypes.data, target.nbytes, stream)
+        package.put(result, c)

@@ -38,22 +38,23 @@ def _product(
     shape = _checked(a, b, c, alpha, beta, trans_a, trans_b, precision)
     left, right = _plain(a), _plain(b)
     options: dict[str, Any] = {"alpha": alpha, "trans_a": trans_a, "trans_b": trans_b, "precision": precision}
-    addend = c if float32_scalar(beta) != 0 else None
-    if a.is_cuda and addend is None:
-        result: torch.Tensor = gemm(left, right, **options)
-        return result
+    addend = None if c is None or float32_scalar(beta) == 0 else _plain(c)
+    if a.is_cuda:
+        # `gemmlab.gemm` takes no scalars.
+        added = addend.reshape(1) if addend is not None and addend.ndim == 0 else addend
+        product: torch.Tensor = gemm(left, right, beta=beta, c=added, **options)
+        return product
     result = torch.empty(shape, dtype=torch.float32, device=a.device)
     if addend is not None:
-        result.copy_(_plain(addend))
+        result.copy_(addend)
     out = result
-    if not a.is_cuda:
-        if a.ndim > 2 and b.ndim == 2 and not trans_a:
-            # The rows of all matrices as one tall matrix: one product instead of many, as in `gemm` on a GPU.
-            left, out = left.flatten(0, -2), out.flatten(0, -2)
-        # NumPy's views of the same memory take the fastest path through `gemm`.
-        left, right, out = left.numpy(), right.numpy(), out.numpy()
-        options["threads"] = torch.get_num_threads()
-    gemm(left, right, beta=beta, c=None if addend is None else out, out=out, **options)
+    if a.ndim > 2 and b.ndim == 2 and not trans_a:
+        # The rows of all matrices as one tall matrix: one product instead of many, as in `gemm` on a GPU.
+        left, out = left.flatten(0, -2), out.flatten(0, -2)
+    # NumPy's views of the same memory take the fastest path through `gemm`.
+    out = out.numpy()
+    options["threads"] = torch.get_num_threads()
+    gemm(left.numpy(), right.numpy(), beta=beta, c=None if addend is None else out, out=out, **options)
     return result
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 import gemmlab
-from gemmlab.core.errors import ArgumentTypeError, UsageError
+from gemmlab.core.errors import ArgumentTypeError, DeviceError, UsageError
 from gemmlab.dispatch import cuda_again, cuda_operands
 from support.gemm_driver import GemmDriver
 from support.gemm_on_gpu import A, B, C, Float32Array, close, forms, played_driver, uniform
@@ -78,6 +79,68 @@ def test_with_c_again(driver: GemmDriver, settled: Callable[[], None], added: Fl
     hollow = np.lib.stride_tricks.as_strided(np.full(C.size, np.nan, np.float32), added.shape, added.strides)
     close(gemmlab.gemm(x, y, c=Tensor(hollow)), A @ B)
     assert len(driver.launches) == 3
+
+
+def test_c_in_one_block_is_copied_by_the_driver(
+    driver: GemmDriver, monkeypatch: pytest.MonkeyPatch, settled: Callable[[], None]
+) -> None:
+    play_cupy(monkeypatch, 7)
+    for kind in (Tensor, Array):
+        monkeypatch.setattr(Tensor, "copy_", lambda *_: pytest.fail("copied by torch"))
+        monkeypatch.setattr(Array, "__setitem__", lambda *_: pytest.fail("copied by CuPy"))
+        x, y = kind(A), kind(B)
+        # The first call reads no c, and later ones with the same layouts do.
+        close(gemmlab.gemm(x, y, c=kind(np.full_like(C, np.nan))), A @ B)
+        close(gemmlab.gemm(kind(np.stack([A, A])), y, beta=2.0, c=kind(np.stack([C, -C]))), stacked(2.0))
+    settled()
+    for kind in (Tensor, Array):
+        close(gemmlab.gemm(kind(A), kind(B), beta=2.0, c=kind(C)), A @ B + 2 * C)
+        close(gemmlab.gemm(kind(np.stack([A, A])), kind(B), beta=-1.0, c=kind(np.stack([C, -C]))), stacked(-1.0))
+        close(gemmlab.gemm(kind(A), kind(B), c=kind(np.full_like(C, np.nan))), A @ B)
+    # Each on the stream of its product.
+    copy = "cuMemcpyDtoDAsync"
+    assert driver.events == [(copy, 99), (copy, 7), *[(copy, 99)] * 2, *[(copy, 7)] * 2]
+
+
+def stacked(beta: float) -> Float32Array:
+    return np.stack([A @ B + beta * C, A @ B - beta * C])
+
+
+@pytest.mark.parametrize("of_c", [*(set(forms(C)) - {"rows"}), "a row for all"])
+def test_c_with_other_strides_is_copied_by_its_package(
+    driver: GemmDriver, settled: Callable[[], None], of_c: str
+) -> None:
+    c = forms(C).get(of_c, C[:1])
+    gemmlab.gemm(Tensor(A), Tensor(B), beta=2.0, c=Tensor(c))
+    settled()
+    close(gemmlab.gemm(Tensor(A), Tensor(B), beta=2.0, c=Tensor(c)), A @ B + 2 * c)
+    assert not driver.events
+
+
+def test_c_is_copied_in_the_gpu_s_context(
+    driver: GemmDriver, monkeypatch: pytest.MonkeyPatch, settled: Callable[[], None]
+) -> None:
+    current = list[Any]()
+
+    def copy(to: int, source: int, nbytes: int, _stream: int) -> tuple[int]:
+        current.append(driver.contexts[-1])
+        ctypes.memmove(to, source, nbytes)
+        return (0,)
+
+    monkeypatch.setattr(driver, "cuMemcpyDtoDAsync", copy, raising=False)
+    for before in ("another GPU's", OURS, "none"):
+        driver.contexts[:] = [before]
+        close(gemmlab.gemm(Tensor(A), Tensor(B), beta=2.0, c=Tensor(C)), A @ B + 2 * C)
+        assert driver.contexts[-1] == before
+        settled()
+    assert current == [OURS] * 3
+
+
+def test_a_copy_that_fails_is_an_error(driver: GemmDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    gemmlab.gemm(Tensor(A), Tensor(B), c=Tensor(C))
+    monkeypatch.setattr(driver, "cuMemcpyDtoDAsync", lambda *_: (201,), raising=False)
+    with pytest.raises(DeviceError, match="cuMemcpyDtoDAsync failed: CUDA_ERROR_INVALID_CONTEXT"):
+        gemmlab.gemm(Tensor(A), Tensor(B[:, :7]), beta=1.0, c=Tensor(C[:, :7].copy()))
 
 
 @pytest.mark.usefixtures("driver")

@@ -106,13 +106,13 @@ def again(
     if (left | right | place) & known.plan.mask:
         return None
     if known.device.is_current:
-        return out if _queued(known, package, alpha, beta, left, right, place, source) else None
+        return out if _queue(known, package, alpha, beta, left, right, place, source) else None
     with preserved_context():
         known.device.activate()
-        return out if _queued(known, package, alpha, beta, left, right, place, source) else None
+        return out if _queue(known, package, alpha, beta, left, right, place, source) else None
 
 
-def _queued(
+def _queue(
     known: _Entry, package: Package, alpha: float, beta: float, left: int, right: int, place: int, source: int
 ) -> bool:  # fmt: skip
     """Queue a call in the current context, with the addresses of a, b, the result and c; false if there is too little

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 _ARCH = re.compile(r"sm_(\d+)([af]?)")
 
@@ -21,6 +22,7 @@ def is_only(needed: str) -> bool:
     return needed.endswith(("a", "f"))
 
 
+@cache
 def runs(needed: str, target: str) -> bool:
     """Return whether GPUs of architecture `target` run code that needs `needed`.
 

@@ -65,10 +65,12 @@ def regions_of(kernel: Kernel, config: Mapping[str, int], problem: GemmProblem) 
     if the whole product needs no more. `None` if no division does.
     """
     m, n = problem.m, problem.n
+    # Compile-time parameters do not depend on the extents of a region.
+    instance = kernel.instantiate(config, GemmOp().scalars(problem))
 
     def fits(rows: int, columns: int) -> bool:
         part = GemmProblem(rows, columns, problem.k, trans_a=problem.trans_a, trans_b=problem.trans_b)
-        return workspace_of(kernel, config, part) <= MOST_BYTES
+        return kernel.workspace_bytes(part, instance) <= MOST_BYTES
 
     if fits(m, n):
         return Regions(m, n, m, n)

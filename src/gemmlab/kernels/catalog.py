@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
 
@@ -44,10 +44,14 @@ def noted_broken() -> tuple[str, ...]:
     return tuple(_catalog().broken.values()) if _catalog.cache_info().currsize else ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Catalog:
     kernels: tuple[Kernel, ...]
     broken: Mapping[str, str]
+
+    @cached_property
+    def by_id(self) -> Mapping[str, Kernel]:
+        return {kernel.id: kernel for kernel in self.kernels}
 
 
 @cache
@@ -141,9 +145,8 @@ def find_kernel(kernel_id: str) -> Kernel:
 
         return user_kernel(Path(kernel_id))
     wanted = current_id(kernel_id)
-    for kernel in all_kernels():
-        if kernel.id == wanted:
-            return kernel
+    if (found := _catalog().by_id.get(wanted)) is not None:
+        return found
     if wanted in broken_kernels():
         raise UsageError(broken_kernels()[wanted])
     if kernel_id.endswith(_SOLUTION):

@@ -53,6 +53,7 @@ def names_of(op: str) -> OpNames:
     return known[1]
 
 
+_NUMBERS = (np.number, np.bool_)
 _KNOWN: dict[str, tuple[Op, OpNames]] = {}
 """Names by operation that were found before. `ops.catalog.declare` may give a name to another operation."""
 
@@ -69,6 +70,7 @@ def _names(operation: Op) -> OpNames:
     )  # fmt: skip
 
 
+@cache
 def shown(name: str) -> str:
     """Return the name of an operation's value as CUDA kernels write it: single letters and flags in capitals."""
     return name.upper() if len(name) == 1 or name in _all_flags() else name
@@ -98,5 +100,4 @@ def problem_names(scalars: Mapping[str, Any]) -> dict[str, float]:
     """Return the numbers among `scalars` by the names that expressions use; other entries, such as buffers, are left
     out.
     """
-    numbers = {name: value for name, value in scalars.items() if isinstance(value, np.number | np.bool_)}
-    return {shown(name): value.item() for name, value in numbers.items()}
+    return {shown(name): value.item() for name, value in scalars.items() if isinstance(value, _NUMBERS)}

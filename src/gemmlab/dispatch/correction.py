@@ -53,8 +53,8 @@ def corrected(guesses: Sequence[Guess], problem: GemmProblem, where: Gpu, table:
     likely = sorted(able, key=lambda at: found[at].us)[:LIKELY]
     if not likely:
         return found
-    kernels = table.correction.facts["kernels"]
-    rows = [list(features(*guesses[at][1:], problem, where, kernels).values()) for at in likely]
+    kernels, of_product = table.correction.facts["kernels"], _of_product(problem)
+    rows = [[*of_product.values(), *_of_launch(*guesses[at][1:], problem, where, kernels).values()] for at in likely]
     for at, error in zip(likely, table.correction.sums(rows), strict=True):
         found[at] = replace(found[at], us=found[at].us * math.exp(error), corrected=True)
     return found
@@ -68,14 +68,14 @@ def features(
 
     All are made by operations of IEEE arithmetic that are exact or rounded alike everywhere.
     """
-    m, n, k, us, config = problem.m, problem.n, problem.k, estimate.us, entry.config
+    return _of_product(problem) | _of_launch(entry, parts, estimate, problem, where, kernels)
+
+
+def _of_product(problem: GemmProblem) -> dict[str, float]:
+    m, n, k = problem.m, problem.n, problem.k
     b_wide = m < n or (m == n and problem.trans_b)
     wide_ld, narrow_ld = (problem.ldb, problem.lda) if b_wide else (problem.lda, problem.ldb)
-    per_sm = estimate.blocks / where.sms
-    waves = per_sm / max(1, estimate.resident)
-    tile_m, tile_n = config.get("BM", 1), config.get("BN", 1)
-    found = {
-        # The product.
+    return {
         "m": m, "n": n, "k": k, "least": min(m, n), "largest": max(m, n),
         "trans_a": problem.trans_a, "trans_b": problem.trans_b,
         "wide_along_k": problem.trans_b if b_wide else not problem.trans_a,
@@ -83,7 +83,17 @@ def features(
         "lda_32": problem.lda % 32, "ldb_32": problem.ldb % 32,
         "wide_off": wide_ld % 4 > 0, "narrow_off": narrow_ld % 4 > 0,
         "words": reads_by_words(problem),
-        # The launch.
+    }  # fmt: skip
+
+
+def _of_launch(
+    entry: Measurement, parts: int, estimate: Estimate, problem: GemmProblem, where: Gpu, kernels: Sequence[str]
+) -> dict[str, float]:
+    m, n, k, us, config = problem.m, problem.n, problem.k, estimate.us, entry.config
+    per_sm = estimate.blocks / where.sms
+    waves = per_sm / max(1, estimate.resident)
+    tile_m, tile_n = config.get("BM", 1), config.get("BN", 1)
+    return {
         "kernel": kernels.index(entry.kernel) if entry.kernel in kernels else -1,
         "blocks": estimate.blocks, "waves": waves, "part_wave": waves % 1.0, "fill": math.ceil(per_sm) / per_sm,
         "resident": estimate.resident, "steps": estimate.steps, "parts": parts, "k_of_part": k / parts,
@@ -99,4 +109,3 @@ def features(
         "seam": (m % tile_m * n + n % tile_n * m) * k / us if config.get("SEAM") else 0,
         **{name: config.get(name, -1) for name in PARAMS},
     }  # fmt: skip
-    return {name: float(value) for name, value in found.items()}

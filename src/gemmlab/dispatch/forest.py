@@ -24,6 +24,8 @@ UNIT = 1e-5
 """The value that a leaf of 1 stands for: `Forest.leaves` are integers."""
 NODES = ("feature", "cut", "left", "right", "roots", "leaves")
 """Names of the integer arrays of a `Forest`, as fields and in its file."""
+_TOGETHER = 3
+"""Levels of the trees that are walked before the paths that have ended are left out."""
 _Ints = npt.NDArray[np.int32]
 
 
@@ -52,15 +54,24 @@ class Forest:
     _counts: _Ints = field(init=False, repr=False)
     """The number of cuts of each feature."""
     _test: _Ints = field(init=False, repr=False)
-    """For each node, the number of its cut among the cuts of all features."""
+    """For each node, the number of its cut among the cuts of all features. Leaves are further nodes, whose children are
+    they themselves: paths of different lengths are walked together.
+    """
     _children: _Ints = field(init=False, repr=False)
     """The right and the left child of each node."""
+    _starts: _Ints = field(init=False, repr=False)
+    """The root of each tree."""
 
     def __post_init__(self) -> None:
-        counts = np.array([len(cuts) for cuts in self.cuts])
+        counts, leaves = np.array([len(cuts) for cuts in self.cuts]), np.arange(len(self.leaves))
+        right, left, starts = (
+            np.where(nodes < 0, len(self.feature) + ~nodes, nodes) for nodes in (self.right, self.left, self.roots)
+        )
+        ends = len(self.feature) + leaves
         derived = {
-            "_counts": counts, "_test": (np.cumsum(counts) - counts)[self.feature] + self.cut,
-            "_children": np.stack([self.right, self.left], axis=1).ravel(),
+            "_counts": counts, "_starts": starts,
+            "_test": np.append((np.cumsum(counts) - counts)[self.feature] + self.cut, 0 * leaves),
+            "_children": np.stack([np.append(right, ends), np.append(left, ends)], axis=1).ravel(),
         }  # fmt: skip
         for name, values in derived.items():
             object.__setattr__(self, name, values.astype(np.int32))
@@ -70,15 +81,17 @@ class Forest:
         table = np.asarray(rows, np.float64).reshape(-1, len(self.features))
         # Each value is compared with each cut of its feature: faster than to compare where a node asks.
         goes_left = np.repeat(table, self._counts, axis=1) <= np.concatenate(self.cuts)
-        answers, found = goes_left.ravel().view(np.int8), np.tile(self.roots, len(table))
-        at = np.flatnonzero(found >= 0)
-        node, row = found[at], at // len(self.roots) * goes_left.shape[1]
+        answers, found = goes_left.ravel().view(np.int8), np.tile(self._starts, len(table))
+        nodes = len(self.feature)
+        at = np.flatnonzero(found < nodes)
+        node, row = found.take(at), at // len(self.roots) * goes_left.shape[1]
         while at.size:
-            node = self._children.take(2 * node + answers.take(self._test.take(node) + row))
+            for _ in range(_TOGETHER):
+                node = self._children.take(2 * node + answers.take(self._test.take(node) + row))
             found[at] = node
-            inner = np.flatnonzero(node >= 0)
+            inner = np.flatnonzero(node < nodes)
             at, node, row = at.take(inner), node.take(inner), row.take(inner)
-        leaves = self.leaves.take(~found).reshape(len(table), len(self.roots))
+        leaves = self.leaves.take(found - nodes).reshape(len(table), len(self.roots))
         sums: npt.NDArray[np.float64] = leaves.sum(axis=1, dtype=np.int64).astype(np.float64)
         sums *= UNIT
         return sums

@@ -13,8 +13,9 @@ of each sum; `Choice.order` is its digest.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 
 from gemmlab.core.architecture import runs
 from gemmlab.core.errors import UsageError
@@ -32,7 +33,7 @@ from gemmlab.dispatch.precision_rule import METHODS, forced_precisions, no_lower
 from gemmlab.dispatch.regions import MOST_BYTES
 from gemmlab.dispatch.slices import sliced, workspace_for
 from gemmlab.dispatch.storage import Stored
-from gemmlab.dispatch.waves import PARTS, Gpu, estimate, in_domain, odd_rows, unmet
+from gemmlab.dispatch.waves import PARTS, Gpu, Rule, in_domain, odd_rows, unmet
 from gemmlab.kernels.catalog import SOURCE_SUFFIXES, find_kernel
 from gemmlab.kernels.digest import source_digest
 from gemmlab.ops.gemm import GemmOp
@@ -123,9 +124,9 @@ def choose(
     """
     precision_for(precision, {entry.precision for entry in table.entries})
     refused: dict[str, str] = {}
-    able = list[Measurement]()
+    able, allowed = list[Measurement](), no_lower(precision)
     for entry in table.entries:
-        if why := _objection(entry, problem, where, no_lower(precision), reproducible, aligned):
+        if why := _objection(entry, problem, where, allowed, reproducible, aligned):
             refused.setdefault(entry.kernel, why)
         else:
             able.append(entry)
@@ -133,17 +134,22 @@ def choose(
         able = [entry for entry in able if entry.precision == precision]
     # Outside the measured problems an estimate says little, so such kernels are considered only if no other can run.
     key = time_key(problem)
-    first = [entry for entry in able if _says_something(entry, problem, key, where, table)]
-    found = _candidates(first, problem, where, table, refused, reproducible)
+    timed_as = key if where.known == table.gpu and key in table.products else None
+    first = [entry for entry in able if _says_something(entry, problem, where, timed_as)]
+    found = _candidates(first, problem, where, table, timed_as, refused, reproducible)
     if not found:
-        found = _candidates(able, problem, where, table, refused, reproducible)
+        found = _candidates(able, problem, where, table, timed_as, refused, reproducible)
     if not found:
         what = "; ".join(f"{kernel}: {why}" for kernel, why in refused.items())
         raise UsageError(f"gemm: no kernel can compute {problem.label} on {where.name}: {what}")
+    competing = {one.kernel for one in found}
+    for kernel in competing:
+        refused.pop(kernel, None)
     for entry in able:
-        outside = f"is for products with {entry.domain}"
-        older = f"is considered on {entry.below} and newer only for products that were measured"
-        refused.setdefault(entry.kernel, outside if not in_domain(entry, problem) else older)
+        if entry.kernel not in refused and entry.kernel not in competing:
+            outside = f"is for products with {entry.domain}"
+            older = f"is considered on {entry.below} and newer only for products that were measured"
+            refused[entry.kernel] = outside if not in_domain(entry, problem) else older
     # An estimate does not compete with times measured for this product at the same precision, nor a plain estimate with
     # corrected ones.
     measured = {one.precision for one in found if one.measured}
@@ -155,8 +161,6 @@ def choose(
 
     found.sort(key=rank)
     best = found[0]
-    for one in found:
-        refused.pop(one.kernel, None)
     workspace = workspace_for(find_kernel(best.kernel), best.config, problem)
     return Choice(
         kernel=best.kernel, config=best.config, basis=RECORD if best.measured else RULE, where=where.name,
@@ -215,29 +219,31 @@ def named(problem: GemmProblem, precision: str) -> str:
 
 
 def _candidates(
-    entries: Iterable[Measurement], problem: GemmProblem, where: Gpu, table: Table, refused: dict[str, str],
-    reproducible: bool,
+    entries: Iterable[Measurement], problem: GemmProblem, where: Gpu, table: Table, timed_as: str | None,
+    refused: dict[str, str], reproducible: bool,
 ) -> list[Candidate]:  # fmt: skip
     """Return a candidate for each entry and number of parts, with its time.
 
     Kernels of which no block fits on the GPU, or whose workspace is too large, are added to `refused` with the reason.
-    Splits into parts that make more than `MOST_BLOCKS` blocks are left out.
+    Splits into parts that make more than `MOST_BLOCKS` blocks are left out. `timed_as` is the `time_key` of the product
+    if it was measured on this GPU model.
     """
-    found, key = list[Guess](), time_key(problem)
+    found = list[Guess]()
     for entry in entries:
         whole = sliced(find_kernel(entry.kernel), entry.config, problem)
         if whole is None:
             refused.setdefault(entry.kernel, f"its workspace would be larger than {MOST_BYTES >> 20} MiB")
             continue
+        rule = Rule(entry, problem, where, table)
         for parts in _parts(entry, problem, reproducible):
-            guess = estimate(entry, problem, where, table, parts=parts)
+            guess = rule.estimate(parts)
             if parts > 1 and guess.blocks > MOST_BLOCKS:
                 break
             if guess.blocks and not guess.resident:
                 refused.setdefault(entry.kernel, f"a block needs more registers or shared memory than {where.name} has")
                 break
             config = {**whole, PARTS: parts} if entry.parts else whole
-            known = entry.times_us.get(in_parts(key, parts)) if where.known == table.gpu else None
+            known = None if timed_as is None else entry.times_us.get(in_parts(timed_as, parts))
             candidate = Candidate(
                 entry.kernel, entry.precision, config, guess.us if known is None else known, known is not None,
                 guess.blocks, guess.resident, guess.rounds, entry.in_order and parts == 1,
@@ -246,15 +252,15 @@ def _candidates(
     return corrected(found, problem, where, table)
 
 
-def _says_something(entry: Measurement, problem: GemmProblem, key: str, where: Gpu, table: Table) -> bool:
-    """Return whether the entry has a time measured for this product, whose `time_key` is `key`, or a useful estimate.
+def _says_something(entry: Measurement, problem: GemmProblem, where: Gpu, timed_as: str | None) -> bool:
+    """Return whether the entry has a useful estimate, or a time measured for this product (`timed_as` as above).
 
     An estimate is useful in the entry's domain, on GPUs on which no newer kernel replaces this one.
     """
-    if where.known == table.gpu and any(in_parts(key, parts) in entry.times_us for parts in entry.parts or (1,)):
-        return True
     older = entry.below and runs(entry.below, where.limits.arch)
-    return not older and in_domain(entry, problem)
+    if not older and in_domain(entry, problem):
+        return True
+    return timed_as is not None and any(in_parts(timed_as, parts) in entry.times_us for parts in entry.parts or (1,))
 
 
 def _parts(entry: Measurement, problem: GemmProblem, reproducible: bool) -> Iterator[int]:
@@ -272,11 +278,10 @@ def _parts(entry: Measurement, problem: GemmProblem, reproducible: bool) -> Iter
 
 
 def _objection(
-    entry: Measurement, problem: GemmProblem, where: Gpu, allowed: Collection[str], reproducible: bool, aligned: bool
+    entry: Measurement, problem: GemmProblem, where: Gpu, allowed: tuple[str, ...], reproducible: bool, aligned: bool
 ) -> str:  # fmt: skip
     if entry.precision not in allowed:
-        lower = PRECISIONS.index(entry.precision) > max(map(PRECISIONS.index, allowed))
-        return f"computes in {entry.precision}, which is {'lower than' if lower else 'another way than'} requested"
+        return _other_precision(entry.precision, allowed)
     if problem.layout not in entry.layouts:
         return f"reads {', '.join(entry.layouts)} in place, not {problem.layout}"
     if not runs(entry.arch, where.limits.arch):
@@ -288,6 +293,12 @@ def _objection(
     if why := unmet(entry, problem):
         return f"needs {why}"
     return ""
+
+
+@cache
+def _other_precision(precision: str, allowed: tuple[str, ...]) -> str:
+    lower = PRECISIONS.index(precision) > max(map(PRECISIONS.index, allowed))
+    return f"computes in {precision}, which is {'lower than' if lower else 'another way than'} requested"
 
 
 def order_of(kernel: str, config: Mapping[str, int], problem: GemmProblem, chain: bool) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -87,7 +87,7 @@ class Measurement:
     """`time_key` -> median time with cold caches, in microseconds."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Table:
     """All measurements of one GPU model."""
 
@@ -102,6 +102,11 @@ class Table:
     entries: tuple[Measurement, ...]
     correction: Forest | None = None
     """Trees that correct estimates of kernels in float32 (`correction.py`); `None` for none. It is no part of JSON."""
+
+    @cached_property
+    def products(self) -> frozenset[str]:
+        """The `time_key` of all products that were measured, with k in any number of parts."""
+        return frozenset(key.partition("/")[0] for entry in self.entries for key in entry.times_us)
 
     def to_json(self) -> dict[str, Any]:
         """Return JSON values, `schema` first. An entry's `align` and `require` are left out if they are the

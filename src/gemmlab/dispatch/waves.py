@@ -33,7 +33,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from gemmlab.core import gpu
 from gemmlab.core.errors import UsageError
@@ -70,8 +70,7 @@ class Gpu:
     """The name under which `choice_store` has measurements of a GPU of this machine; empty for other GPUs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(NamedTuple):
     """The estimated time of one kernel on one problem, and the figures that determine it."""
 
     us: float
@@ -125,26 +124,50 @@ def estimate(
     not the table's GPU, block times scale with clock and FMA lanes, memory times with bandwidth. The time is infinite
     if no block fits on the GPU, and 0 if there are no blocks.
     """
-    measured_on = gpu_model(table.gpu)
-    blocks = _blocks(entry, problem, parts, products)
-    resident = resident_blocks(where.limits, entry.registers, entry.smem, entry.threads)
-    if not resident or not blocks:
-        return Estimate(float("inf") if blocks else 0.0, blocks, resident, 0)
-    start, alone, share, meet, ends, words = scaled_figures(entry, where, table)
-    if reads_by_words(problem):
-        alone, share = alone * (1 + words), share * (1 + words)
-    rounds, rest = divmod(-(-blocks // where.sms), resident)
-    step = rounds * max(alone, resident * share) + (max(alone, rest * share) if rest else 0.0)
-    m, n, k = problem.m, problem.n, problem.k
-    steps = block_steps(entry, problem, parts, blocks)
-    memory_gbs = table.memory_gbs * where.memory_gbs / measured_on.memory_gbs
-    memory = products * FLOAT_BYTES * (m * k + k * n + m * n) / (memory_gbs * 1e3)
-    meeting, passed = 0.0, 2 * passed_bytes(find_kernel(entry.kernel), entry.config, problem) / (memory_gbs * 1e3)
-    if parts > 1:
-        meeting = math.ceil(math.log(parts, FAN) - 1e-9) * meet
-        passed = 2 * FLOAT_BYTES * m * n * parts / (table.parts_gbs * where.l2_gbs / measured_on.l2_gbs * 1e3)
-    us = start + max((steps + ends) * step, memory) + meeting + passed
-    return Estimate(us, blocks, resident, rounds + bool(rest), steps, passed)
+    return Rule(entry, problem, where, table).estimate(parts, products)
+
+
+class Rule:
+    """The rule for one kernel, one product and one GPU, as `estimate` takes them: facts of all launches, and estimates
+    for numbers of parts and products.
+    """
+
+    def __init__(self, entry: Measurement, problem: GemmProblem, where: Gpu, table: Table) -> None:
+        measured_on, m, n, k = gpu_model(table.gpu), problem.m, problem.n, problem.k
+        memory_gbs = table.memory_gbs * where.memory_gbs / measured_on.memory_gbs
+        self._bytes_in_us, self._parts_bytes_in_us = (
+            memory_gbs * 1e3, table.parts_gbs * where.l2_gbs / measured_on.l2_gbs * 1e3
+        )  # fmt: skip
+        self._grid, (self._steps,) = _parsed(entry.grid), _parsed((entry.steps,))
+        self._names, self._sms = _names(entry, problem, 1), where.sms
+        self._resident = resident_blocks(where.limits, entry.registers, entry.smem, entry.threads)
+        self._result, self._moved = m * n, FLOAT_BYTES * (m * k + k * n + m * n)
+        self._passed = 2 * passed_bytes(find_kernel(entry.kernel), entry.config, problem) / self._bytes_in_us
+        figures = scaled_figures(entry, where, table)
+        if reads_by_words(problem):
+            longer = 1 + figures.words
+            figures = figures._replace(alone_us=figures.alone_us * longer, share_us=figures.share_us * longer)
+        self._figures = figures
+
+    def estimate(self, parts: int, products: int = 1) -> Estimate:
+        """Return the estimate for k in `parts` parts."""
+        names, resident = self._names, self._resident
+        names[PARTS], names["batch"] = parts, products
+        blocks = math.prod([dimension.whole(names) for dimension in self._grid])
+        if not resident or not blocks:
+            return Estimate(float("inf") if blocks else 0.0, blocks, resident, 0)
+        start, alone, share, meet, ends, _words = self._figures
+        rounds, rest = divmod(-(-blocks // self._sms), resident)
+        step = rounds * max(alone, resident * share) + (max(alone, rest * share) if rest else 0.0)
+        names["blocks"] = blocks
+        steps = self._steps.whole(names)
+        memory = products * self._moved / self._bytes_in_us
+        meeting, passed = 0.0, self._passed
+        if parts > 1:
+            meeting = math.ceil(math.log(parts, FAN) - 1e-9) * meet
+            passed = 2 * FLOAT_BYTES * self._result * parts / self._parts_bytes_in_us
+        us = start + max((steps + ends) * step, memory) + meeting + passed
+        return Estimate(us, blocks, resident, rounds + bool(rest), steps, passed)
 
 
 def scaled_figures(entry: Measurement, where: Gpu, table: Table) -> Figures:
@@ -172,11 +195,6 @@ def odd_rows(problem: GemmProblem) -> bool:
     return reads_by_words(problem) or bool(problem.ldc % 4)
 
 
-def _blocks(entry: Measurement, problem: GemmProblem, parts: int, products: int) -> int:
-    names = {**_names(entry, problem, parts), "batch": products}
-    return math.prod(dimension.whole(names) for dimension in _parsed(entry.grid))
-
-
 def in_domain(entry: Measurement, problem: GemmProblem) -> bool:
     """Return whether `problem` is in the entry's domain. For other products the entry's figures are meaningless."""
     return not entry.domain or bool(_parsed((entry.domain,))[0](_names(entry, problem, 1)))
@@ -184,6 +202,8 @@ def in_domain(entry: Measurement, problem: GemmProblem) -> bool:
 
 def unmet(entry: Measurement, problem: GemmProblem) -> str:
     """Return the first of `entry.require` that a product does not meet; empty if it meets all."""
+    if not entry.require:
+        return ""
     names = _names(entry, problem, 1)
     return next((each.text for each in _parsed(entry.require) if not each(names)), "")
 
@@ -196,8 +216,10 @@ def block_steps(entry: Measurement, problem: GemmProblem, parts: int, blocks: in
 
 def _names(entry: Measurement, problem: GemmProblem, parts: int) -> dict[str, int]:
     # If there are several launches, the last one counts: for any number n of them, -1 % n is n - 1.
-    sizes = {"M": problem.m, "N": problem.n, "K": problem.k, PARTS: parts, "phase": -1}
-    return {**entry.config, **sizes, **layout_names(problem)}
+    return {
+        **entry.config, "M": problem.m, "N": problem.n, "K": problem.k, PARTS: parts, "phase": -1,
+        **layout_names(problem),
+    }  # fmt: skip
 
 
 def layout_names(problem: GemmProblem) -> dict[str, int]:

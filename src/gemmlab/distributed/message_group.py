@@ -24,20 +24,21 @@ _of_meshes: WeakKeyDictionary[Any, dict[tuple[tuple[int, ...], str], Any]] = Wea
 _connected: WeakSet[Any] = WeakSet()
 
 
-def message_group(group: Any) -> Any:
-    """Return a group of the same ranks for messages that overlap with products: `group` itself unless it is NCCL's.
+def message_group(group: Any, device: torch.device) -> Any:
+    """Return a group of the same ranks for messages from memory of `device` that overlap with products: `group` itself
+    unless NCCL sends them.
 
     All ranks of the group call this. The group is used again for later calls with the same `group`.
     """
-    if dist.get_backend(group) != dist.Backend.NCCL:
+    if backend_of(group, device) != dist.Backend.NCCL:
         return group
     if group not in _made:
         options = dist.ProcessGroupNCCL.Options(is_high_priority_stream=True)
         options.config.min_ctas, options.config.max_ctas = 1, BLOCKS
         _made[group] = dist.new_group(
-            dist.get_process_group_ranks(group), pg_options=options, use_local_synchronization=True
+            dist.get_process_group_ranks(group), backend="nccl", pg_options=options, use_local_synchronization=True
         )
-        connect(_made[group], torch.device("cuda"))
+        connect(_made[group], device)
     return _made[group]
 
 
@@ -64,27 +65,35 @@ def mesh_group(mesh: Any, dimensions: Sequence[int] | None = None) -> Any:
 
 
 def connect(group: Any, device: torch.device) -> None:
-    """Connect all ranks of a group of NCCL; all of them call this. Later, some may have nothing to send, and would not
-    take part in the first message, which connects.
+    """Connect all ranks of a group if NCCL sends messages from memory of `device`; all of them call this. Later, some
+    may have nothing to send, and would not take part in the first message, which connects.
     """
     if group not in _connected and backend_of(group, device) == dist.Backend.NCCL:
-        dist.barrier(group=group)
+        # Without `device_ids` a group that also has a backend for hosts connects that one.
+        dist.barrier(group=group, device_ids=[device.index])
         _connected.add(group)
 
 
 def backend_of(group: Any, device: torch.device) -> str:
-    """Return the name of what sends a group's messages between devices of one kind."""
-    return str(group._get_backend(device).name())  # noqa: SLF001 - torch has no public name for it
+    """Return the name of what sends a group's messages between devices of one kind; empty if nothing does.
+
+    `dist.get_backend` is of no use here: without a name from the caller, torch picks a backend for each kind of device,
+    and it returns `"undefined"`.
+    """
+    try:
+        return str(group._get_backend(device).name())  # noqa: SLF001 - torch has no public name for it
+    except RuntimeError:
+        return ""
 
 
 def host_group(group: Any) -> Any:
-    """Return a group of the same ranks that sends data in host memory: `group` itself, or one of gloo if that is
-    NCCL's.
+    """Return a group of the same ranks that sends data in host memory: `group` itself, or one of gloo if that sends
+    from GPUs alone.
 
     All ranks of the group call this. The group is used again for later calls with the same `group`, and has the time
     limit of `group`.
     """
-    if dist.get_backend(group) != dist.Backend.NCCL:
+    if backend_of(group, torch.device("cpu")):
         return group
     if group not in _of_hosts:
         limit = _time_limit(group, torch.device("cuda"))

@@ -86,7 +86,7 @@ class Panels:
         self, local: torch.Tensor, shares: Sequence[range], panels: Sequence[Panel], group: Any, traffic: Traffic
     ) -> None:  # fmt: skip
         self._local, self._shares, self._panels, self._group, self._traffic = local, shares, panels, group, traffic
-        self._beside = message_group(group)
+        self._beside = message_group(group, local.device)
         self._waiting = dict[int, tuple[torch.Tensor, list[Any]]]()
 
     def start(self, turn: int) -> None:

@@ -24,6 +24,7 @@ from gemmlab.core.errors import DeviceError, GemmlabError
 from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.devices.cuda_driver import Driver, open_driver
 from gemmlab.distributed.agreement import answered
+from gemmlab.distributed.message_group import backend_of
 
 SLOTS = 2
 FLAG_BYTES = 4
@@ -215,7 +216,7 @@ def peer_memory(group: Any, device: torch.device) -> PeerMemory | None:
 
 
 def _new(group: Any, device: torch.device) -> PeerMemory | None:
-    if device.type != "cuda" or dist.get_backend(group) != dist.Backend.NCCL:
+    if device.type != "cuda" or backend_of(group, device) != dist.Backend.NCCL:
         return None
     hosts: list[Any] = [None] * dist.get_world_size(group)
     answered(lambda: dist.all_gather_object(hosts, (socket.gethostname(), _reaches_all(device)), group=group))

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 
 from gemmlab.core.program import Artifact, Launch, Program
 from gemmlab.devices.device import Buffer, DeviceInfo, Loaded, Window
 from gemmlab.devices.device_name import CPU, DeviceIdentity, DeviceName
+from gemmlab.kernels import catalog
 from gemmlab.kernels.kernel import Kernel
 
 GEMM_ARGS = ("m", "n", "k", "alpha", "a", "lda", "b", "ldb", "beta", "c", "ldc", "trans_a", "trans_b")
@@ -153,3 +156,8 @@ def make_kernel(
         args=GEMM_ARGS, path=Path(__file__), layouts=layouts, threaded=threaded,
         make_program=lambda _config, target: Program(kernel_id, "llvm", target, "entry", "0", lambda: ""),
     )  # fmt: skip
+
+
+def ship(monkeypatch: pytest.MonkeyPatch, kernels: tuple[Kernel, ...]) -> None:
+    """Make `kernels` those that the package has."""
+    monkeypatch.setattr(catalog, "_catalog", cache(lambda: catalog._Catalog(kernels, {})))

@@ -113,26 +113,28 @@ def longer_alone(call: Call, parts: Sequence[tuple[Stored, int]], where: Gpu) ->
     """
     order = sorted(range(len(parts)), key=lambda index: -parts[index][0].problem.k)
     sizes = [(p.m, p.n, p.k) for index in order for p in [parts[index][0].problem] for _ in range(parts[index][1])]
-    best, spent, gone, found = _launch_us(sizes, where), 0.0, 0, 0
-    together = best
+    together_us = best_us = _launch_us(sizes, where)
+    # The sum of the times alone of the first products, how many they are, and how many parts the best sum has alone.
+    apart_us, first, alone = 0.0, 0, 0
     for at, index in enumerate(order):
         what, count = parts[index]
         depth = what.problem.k
-        if at and depth < sizes[gone - 1][2]:
-            together = _launch_us(sizes[gone:], where)
-            if spent + together < best:
-                best, found = spent + together, at
+        if at and depth < sizes[first - 1][2]:
+            together_us = _launch_us(sizes[first:], where)
+            if apart_us + together_us < best_us:
+                best_us, alone = apart_us + together_us, at
         # Other blocks hide a sum that takes less than a quarter of the launch.
-        if spent + count * _LAUNCH_US >= best or 4 * min(t.longest_us(depth) for t in _tiles(where)) < together:
+        hidden = 4 * min(tile.longest_us(depth) for tile in _tiles(where)) < together_us
+        if hidden or apart_us + count * _LAUNCH_US >= best_us:
             break
-        spent += count * _alone_us(_stored(what), where, call.precision, bool(call.reproducible), _begins(what))
-        gone += count
-        if spent >= best:
+        apart_us += count * _alone_us(_stored(what), where, call.precision, bool(call.reproducible), _begins(what))
+        first += count
+        if apart_us >= best_us:
             break
     else:
-        if spent < best:
-            found = len(order)
-    return frozenset(order[:found])
+        if apart_us < best_us:
+            alone = len(order)
+    return frozenset(order[:alone])
 
 
 def _launch_us(sizes: Sizes, where: Gpu) -> float:
@@ -183,7 +185,9 @@ class _Tile(NamedTuple):
     config: Mapping[str, int]
     start_us: float
     alone_us: float
-    """That of the figures, and at least the time in which a block alone waits for memory (`_FETCH_US`)."""
+    """Microseconds of a step along k of a block alone, by the figures, and at least its wait for memory
+    (`_FETCH_US`).
+    """
     share_us: float
     ends: float
     """`start_us`, `share_us` and `ends` are those of `measurements.Figures`."""

@@ -47,7 +47,7 @@ def queue(driver: Driver, gemm: CudaGemm, one: Checked, result: Placed) -> AnyPl
     """
     if not result.target.size:
         return None
-    kept = True
+    usual = True
     operands = one.operands
     batch = batch_of(operands, result.target)
     what = stored_first(batch, operands)
@@ -57,14 +57,14 @@ def queue(driver: Driver, gemm: CudaGemm, one: Checked, result: Placed) -> AnyPl
     except memory_errors() as error:
         if one.call.forced:
             raise _out_of_memory(plan, what.problem.label) from error
-        kept = False
+        usual = False
         plan, steps = plan_for(gemm, batch, what, one.call._replace(precision=HIGHEST, reproducible=True))
         scratch = _scratch(gemm, plan, result.stream, one.beside)
     else:
         remember(driver, one.call, gemm, plan, steps, operands, batch)
     plan.enqueue(result.stream, operands.alpha, operands.beta, what.a, what.b, what.c, steps, scratch)
     hold(driver, list(one.found.values()), result.stream)
-    return plan if kept and batch.fulls.ndim == 2 else None
+    return plan if usual and batch.fulls.ndim == 2 else None
 
 
 def _scratch(gemm: CudaGemm, plan: AnyPlan, stream: int, value: Any) -> Scratch | None:

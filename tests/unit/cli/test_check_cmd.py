@@ -15,9 +15,8 @@ from gemmlab.core.errors import CompileError, DeviceError, UsageError
 from gemmlab.devices.select import open_device
 from gemmlab.instruments import defaults
 from gemmlab.instruments.check_runs import LIBRARY
-from gemmlab.kernels import catalog
 from support.cuda_source import needs_compiler
-from support.fake_device import FakeDevice, Gemm, make_kernel, product, right
+from support.fake_device import FakeDevice, Gemm, make_kernel, product, right, ship
 from unit.verify.test_check_call import gemm
 
 Run = Callable[..., Any]
@@ -42,7 +41,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
         make_kernel("bad", device, corner),
         make_kernel("no_code", device, no_code),
     )
-    monkeypatch.setattr(catalog, "all_kernels", lambda: kernels)
+    ship(monkeypatch, kernels)
     monkeypatch.setattr(defaults, "open_device", lambda *_: device)
     monkeypatch.setattr(gemmlab, "gemm", gemm, raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3}, raising=False)

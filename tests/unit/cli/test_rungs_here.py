@@ -14,10 +14,9 @@ from gemmlab.cli.app import build_app
 from gemmlab.devices.device_name import DeviceName
 from gemmlab.devices.emulated import EmulatedDevice
 from gemmlab.instruments import defaults
-from gemmlab.kernels import catalog
 from gemmlab.kernels.catalog import all_kernels, find_kernel
 from gemmlab.kernels.rungs_on import rungs_on
-from support.fake_device import FakeDevice, make_kernel, right
+from support.fake_device import FakeDevice, make_kernel, right, ship
 
 Run = Callable[..., Any]
 
@@ -37,7 +36,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
         replace(make_kernel(name, device, right), device="cuda", arch=arch, step=step)
         for step, (name, arch) in enumerate({"old": "", "ampere": "sm_80", "hopper": "sm_90", "own": "sm_90a"}.items())
     )
-    monkeypatch.setattr(catalog, "all_kernels", lambda: kernels)
+    ship(monkeypatch, kernels)
     monkeypatch.setattr(defaults, "open_device", lambda *_: device)
     return lambda *arguments: CliRunner().invoke(build_app(), ["check", *arguments])
 

@@ -26,9 +26,8 @@ from gemmlab.devices import cuda_context
 from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.cuda_driver import Driver
 from gemmlab.instruments import defaults
-from gemmlab.kernels import catalog
 from gemmlab.observe import ncu_program
-from support.fake_device import FakeDevice, Gemm, make_kernel, right
+from support.fake_device import FakeDevice, Gemm, make_kernel, right, ship
 from support.fake_driver import FakeModule
 from support.fake_ncu import put_ncu
 
@@ -124,7 +123,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
         time.sleep(0.1)
 
     kernels = (*(make_kernel(name, device, slow) for name in ("slow", "also_slow")), make_kernel("good", device, right))
-    monkeypatch.setattr(catalog, "all_kernels", lambda: kernels)
+    ship(monkeypatch, kernels)
     monkeypatch.setattr(defaults, "open_device", lambda *_: device)
     return lambda *arguments: CliRunner().invoke(build_app(), ["check", *arguments])
 

@@ -66,7 +66,7 @@ def test_any_choice_is_a_legal_configuration_that_takes_the_problem() -> None:
         for problem in (middle_axis(outer, length, inner), middle_axis(outer, length, 1), nest):
             choice = choice_for_axes(problem)
             chosen = find_kernel(choice.kernel)
-            assert any(choice.config | made == choice.config for made in COMPILED[choice.kernel])
+            assert any({**choice.config, **made} == choice.config for made in COMPILED[choice.kernel])
             assert not chosen.refusal(chosen.configure(choice.config), op.scalars(problem))
 
 

@@ -13,6 +13,8 @@ NO_EXERCISE: Mapping[str, str] = {
     "The exercise of `reduce_accumulators` is about such chains.",
     "reduce_threaded": "It has nothing to choose: its 64 parts are fixed, so that the result is the same on any number "
     "of threads. The exercise of `reduce_scalar` is about parts.",
+    "sum_staged": "Its one step, lines to shared memory before they are added, is the kernel. The exercise of "
+    "`sum_short_rows` is about teams, which it does not have.",
     "tf32_split_k": "Its ring is that of `tma_pipeline`, and its parts and tickets are those of `split_k`; both have "
     "an exercise.",
 }

@@ -18,7 +18,7 @@ from gemmlab.core.errors import RecordError
 from gemmlab.core.records import load_record
 from gemmlab.dispatch.choice import choose
 from gemmlab.dispatch.choice_values import RECORD, RULE
-from gemmlab.dispatch.measurements import FILE, Figures, Measurement, shipped_table, table_from_json, time_key
+from gemmlab.dispatch.measurements import FILE, Figures, Measurement, in_parts, shipped_table, table_from_json, time_key
 from gemmlab.dispatch.waves import PARTS, estimate, gpu_model, in_domain
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.ops.gemm import GemmOp
@@ -123,8 +123,9 @@ def test_times_of_lower_precisions_are_those_of_their_record() -> None:
         with gzip.open(path, "rt", encoding="utf-8") as file:
             for line in map(json.loads, file):
                 if line.get("us") is not None and line["right"]:
-                    whole = find_kernel(line["kernel"]).configure(line["config"])
-                    medians[line["kernel"], key_of("", whole), line["size"]] = line["us"]
+                    whole = dict(find_kernel(line["kernel"]).configure(line["config"]))
+                    label = in_parts(line["size"], whole.pop(PARTS, 1))
+                    medians[line["kernel"], key_of("", whole), label] = line["us"]
     lower = [entry for entry in TABLE.entries if entry.precision != "float32"]
     assert lower
     for entry in lower:

@@ -121,6 +121,8 @@ gpu-results: $(STAMP)
 	$(BIN)/gemmlab bench --op batch $(ON_GPU) --suite --peers $(BESIDE) --rounds 7 --save $(H200)/suite-batches.json
 	$(BIN)/gemmlab bench --op group $(ON_GPU) --suite --peers torch,cupy,cublas --rounds 7 --save $(H200)/suite-groups.json
 	$(BIN)/gemmlab bench $(ON_GPU) --suite --precision tf32 --peers torch:tf32,cublas:tf32 --rounds 7 --save $(H200)/suite-tf32.json
+	$(BIN)/gemmlab bench $(ON_GPU) --suite --precision float32,highest --peers cublas --rounds 5 --no-verify \
+		--save $(H200)/suite-float32.json
 	$(BIN)/gemmlab bench --op reduce $(ON_GPU) --sizes $(GPU_SUMS) --peers torch,cupy --rounds 7 --save $(H200)/reduce.json
 	$(BIN)/gemmlab bench --op sums $(ON_GPU) --sizes $(GPU_AXES) --peers torch,cupy --rounds 7 --save $(H200)/reduce-axes.json
 	$(BIN)/gemmlab bench $(SIMT) $(ON_GPU) --configs 8 --sizes 512,1024,2048,4096 --peers cublas --rounds 3 \

@@ -111,7 +111,9 @@ def bench(
     ] = None,
     precision: Annotated[
         str,
-        typer.Option(metavar="|".join(REQUESTS), help="The precision of the library call."),
+        typer.Option(
+            metavar="|".join(REQUESTS), help="The precision of the library call, or several: float32,highest."
+        ),
     ] = HIGHEST,
     reproducible: Annotated[
         bool, typer.Option("--reproducible", help="Also time the library call with reproducible=True.")

@@ -8,7 +8,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from gemmlab.core.errors import UsageError
-from gemmlab.dispatch.precision_rule import HIGHEST
+from gemmlab.dispatch.precision_rule import HIGHEST, REQUESTS
 from gemmlab.instruments.defaults import rungs_here
 from gemmlab.ops.op import GFLOPS
 
@@ -52,7 +52,7 @@ class BenchRequest:
     """The suite's family of shapes; `None` for all families."""
 
     precision: str = HIGHEST
-    """The precision of gemmlab's own call; kernels have their own."""
+    """The precision of gemmlab's own call, or several, separated by commas; kernels have their own."""
     reproducible: bool = False
     """True if gemmlab's own call is also timed with `reproducible=True`."""
     factors: Mapping[str, float] = field(default_factory=dict)
@@ -85,9 +85,12 @@ class BenchRequest:
         elif self.configs or self.some_configs is not None:
             raise UsageError("--config, --configs: name the kernel that they configure")
         else:
-            call = "gemmlab" if self.precision == HIGHEST else f"gemmlab:{self.precision}"
-            calls = [call, *([f"{call}{REPRODUCIBLE}"] if self.reproducible else [])]
-            ours = [parse_contestant(name, where, mode, self.op) for name in calls]
+            precisions = dict.fromkeys(part.strip() for part in self.precision.split(","))
+            if unknown := [each for each in precisions if each not in REQUESTS]:
+                raise UsageError(f"--precision {unknown[0]}: precisions are {', '.join(REQUESTS)}")
+            calls = ["gemmlab" if precision == HIGHEST else f"gemmlab:{precision}" for precision in precisions]
+            ends = ("", REPRODUCIBLE) if self.reproducible else ("",)
+            ours = [parse_contestant(f"{call}{end}", where, mode, self.op) for call in calls for end in ends]
         products = self._with_factors(op, op.parse_sizes(self._sizes() or family.bench_sizes))
         problems, notes = same_for_all([one.kernel for one in self.kernels], op, products)
         if op.name == GemmOp.name and where.family == "cuda" and self.verify:

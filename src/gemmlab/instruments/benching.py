@@ -74,8 +74,8 @@ def bench(
     `device` is `"cpu"`, `"cuda[:N]"`, or `"emulated[:sm_XX]"`, on which kernels are counted and nothing is timed; by
     default the CPU, and for GPU kernels a GPU, else the emulator. `mode` is the state of the caches before a call,
     `"warm"` or `"cold"`. `peers` are names of libraries, `"installed"` or `"none"`; `threads` one number or several.
-    `alpha` and `beta` are the factors of the product, `precision` that of the library call on a GPU. With
-    `reproducible` the library call is also timed with `reproducible=True`.
+    `alpha` and `beta` are the factors of the product, `precision` that of the library call, or several, separated by
+    commas. With `reproducible` the library call is also timed with `reproducible=True`.
 
     Contestants are processes, started `processes` times, that take `rounds` turns each. One that does not answer for
     `timeout_s` seconds is left out. After `budget_s` seconds of timing no contestant is timed a second time at a size.

@@ -88,6 +88,9 @@ def test_options_reach_the_plan(bench: Any) -> None:
     bench("--peers", "numpy", "--mode", "cold", "--no-naive")
     assert (bench.plans[1].mode, bench.plans[1].baseline) == ("cold", None)
     assert {spec.mode for spec in bench.plans[1].contestants} == {"cold"}
+    bench("--peers", "none", "--precision", "float32, highest", "--reproducible")
+    names = ["gemmlab:float32", "gemmlab:float32:reproducible", "gemmlab", "gemmlab:reproducible"]
+    assert [spec.name for spec in bench.plans[2].contestants] == names
 
 
 def test_the_suite_s_shapes_are_the_sizes(bench: Any) -> None:
@@ -161,6 +164,7 @@ def test_wrong_results_and_missed_targets_end_with_1(bench: Any) -> None:
         (["--suite", "--family", "round"], 2, "no family 'round' in the suite; families are squares"),
         (["--suite", "--family", "batches"], 2, "no shape of gemm in batches; write --op batch"),
         (["packed", "--precision", "tf32"], 2, "--precision is for the library call"),
+        (["--precision", "highest,half"], 2, "--precision half: precisions are highest, float32"),
         (["--sizes", "64:zz"], 2, "'zz' is no option"),
     ],
 )

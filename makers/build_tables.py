@@ -34,6 +34,7 @@ from blocks import (
     many_cores,
     many_gpus,
     model,
+    other_cpus,
     outside,
     overhead,
     parts,
@@ -59,8 +60,8 @@ from blocks.records import ROOT
 
 BLOCK = re.compile(r"(<!-- begin ([a-z0-9_-]+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
 MODULES = (
-    cpu, cpu_sizes, dask, many_cores, gpu_times, gpu_counts, gpu_bounds, gpu_rungs, gpu_code, profiles, claims_page,
-    reductions, tensor, tensor_code, tf32_rows, source_test, tensor_profiles, parts, diffs, pictures, model, changes,
+    cpu, cpu_sizes, other_cpus, dask, many_cores, gpu_times, gpu_counts, gpu_bounds, gpu_rungs, gpu_code, profiles,
+    claims_page, reductions, tensor, tensor_code, tf32_rows, source_test, tensor_profiles, parts, diffs, pictures, model, changes,
     overhead, api, float32, beside_triton, fuzzed, suite, shapes, suite_costs, regret, searches, sanitizer,
     dram_roofline, sass_code, sass_on_gpu_runs, peak_loops, many_gpus, exercises, copy_helpers, outside,
     choices_printed, archive,

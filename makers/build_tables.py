@@ -62,8 +62,8 @@ BLOCK = re.compile(r"(<!-- begin ([a-z0-9_-]+) -->\n).*?(<!-- end \2 -->)", re.D
 MODULES = (
     cpu, cpu_sizes, other_cpus, dask, many_cores, gpu_times, gpu_counts, gpu_bounds, gpu_rungs, gpu_code, profiles,
     claims_page, reductions, tensor, tensor_code, tf32_rows, source_test, tensor_profiles, parts, diffs, pictures,
-    model, changes, overhead, api, float32, beside_triton, fuzzed, suite, shapes, suite_costs, regret, searches, sanitizer,
-    dram_roofline, sass_code, sass_on_gpu_runs, peak_loops, many_gpus, exercises, copy_helpers, outside,
+    model, changes, overhead, api, float32, beside_triton, fuzzed, suite, shapes, suite_costs, regret, searches,
+    sanitizer, dram_roofline, sass_code, sass_on_gpu_runs, peak_loops, many_gpus, exercises, copy_helpers, outside,
     choices_printed, archive,
 )  # fmt: skip
 BLOCKS: Mapping[str, Callable[[], str]] = {name: block for part in MODULES for name, block in part.BLOCKS.items()}

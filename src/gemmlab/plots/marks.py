@@ -1,4 +1,4 @@
-"""Forty different shapes of marks: Vega's own, then other outlines as SVG paths, then all of these with a hole."""
+"""Forty-four different shapes of marks: Vega's own, then other outlines as SVG paths, then all of these with a hole."""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ _OTHERS: Sequence[Outline] = (
     _star(5, 0.4), _polygon(6), _star(4, 0.35, 1 / 8), _polygon(5), _star(3, 0.3),
     [(-1, -0.35), (1, -0.35), (1, 0.35), (-1, 0.35)], [(-0.35, -1), (0.35, -1), (0.35, 1), (-0.35, 1)], _star(8, 0.6),
     _star(6, 0.5), _star(3, 0.3, 1 / 2), _polygon(5, 1 / 2), _star(2, 0.35, 1 / 8),
+    _star(2, 0.35, 3 / 8), _star(5, 0.4, 1 / 2),
 )  # fmt: skip
 
 
 def marks(count: int) -> list[str]:
-    """Return the shapes of `count` marks. Up to 40 all differ; further ones repeat them."""
+    """Return the shapes of `count` marks. Up to 44 all differ; further ones repeat them."""
     holes = [_path(outline) + _path(_inside(outline)) for outline in (*_LIKE_NAMED, *_OTHERS)]
     return list(islice(cycle([*_NAMED, *map(_path, _OTHERS), *holes]), count))
 

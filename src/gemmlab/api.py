@@ -98,7 +98,7 @@ def gemm(
     `reproducible` fixes the order of each sum: a row of the result has the same bits whatever the other rows are and
     however many there are, on a GPU with any number of multiprocessors and any table of measurements. On a GPU only
     kernels whose sums are one chain of multiply-adds in the order of k are then considered. For a small result and a
-    large k that can take a hundred times as long, because k is not split over blocks.
+    large k that can take thousands of times as long, because k is not split over blocks.
 
     `kernel` forces a kernel of the catalog or of a `.cu` file. `config` sets its parameters, or without `kernel` those
     of the kernel that would run anyway.

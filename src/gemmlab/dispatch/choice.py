@@ -315,7 +315,7 @@ def order_of(kernel: str, config: Mapping[str, int], problem: GemmProblem, chain
 
 def _reason(best: Candidate, problem: GemmProblem, where: Gpu, table: Table) -> str:
     if best.measured:
-        return f"by record: the least time measured for this product on {table.gpu}, {table.taken}"
+        return f"by record: the least time measured for this product on {table.gpu}"
     basis = f"by rule: least estimated time, from blocks timed on {table.gpu}, {table.taken}"
     if where.known != table.gpu:
         return f"{basis}, scaled to {where.name} by clock, FMA lanes and bandwidth"

@@ -142,8 +142,8 @@ class Choice(Display):
             lines.append(f"  considered{', measured ones before estimates' if both else ''}:")
         for one in self.considered[:_MOST_SHOWN]:
             lines.append(
-                f"    {one.us:10.1f} us {one.basis}, {one.blocks} blocks in {one.rounds} rounds of {one.resident} "
-                f"per SM: {one.name}"
+                f"    {one.us:10.1f} us {one.basis}, {one.blocks} blocks in {one.rounds} "
+                f"{'round' if one.rounds == 1 else 'rounds'} of {one.resident} per SM: {one.name}"
             )
         if len(self.considered) > _MOST_SHOWN:
             lines.append(f"    and {len(self.considered) - _MOST_SHOWN} more")

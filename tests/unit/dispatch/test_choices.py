@@ -198,7 +198,7 @@ def test_what_was_measured_at_a_size_decides_it(label: str) -> None:
     assert found.basis == RECORD
     least = min(e.times_us.get(label, math.inf) for e in TABLE.entries if e.precision == "float32")
     assert found.considered[0].us == least
-    assert f"measured for this product on H200, {TABLE.taken}" in found.reason
+    assert found.reason.endswith("measured for this product on H200")
     # The same shape elsewhere, or laid out otherwise, was not measured.
     for problem, where in (
         (GemmProblem(*extents(label), lda=extents(label)[2] + 3), H200),

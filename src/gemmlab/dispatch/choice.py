@@ -93,8 +93,7 @@ def _own(usual: Choice, call: Call, problem: GemmProblem, where: Gpu, aligned: b
         return None
     kernel = named_kernel(entry.kernel, "cuda")
     fits = (
-        problem.layout in kernel.layouts
-        and kernel.precision in no_lower(call.precision)
+        kernel.precision in no_lower(call.precision)
         and (not kernel.arch or runs(kernel.arch, where.limits.arch))
         and (aligned or kernel.align <= FLOAT_BYTES)
         and not kernel.refusal(entry.config, GemmOp().scalars(problem))

@@ -42,7 +42,7 @@ class TuneRequest:
         """
         from gemmlab.devices.select import open_device
         from gemmlab.kernels.by_name import named_kernel, require_device
-        from gemmlab.kernels.fitting import with_factors
+        from gemmlab.kernels.fitting import as_taken
         from gemmlab.ops.catalog import find_op
         from gemmlab.tuning.device_bench import Subject
         from gemmlab.tuning.session import tune
@@ -54,7 +54,7 @@ class TuneRequest:
         kernel = require_device(named.kernel, where.device_name)
         op = find_op(kernel.op)
         space = space_of(kernel)
-        problems = [with_factors(kernel, op, one) for one in op.parse_sizes(self.sizes or _usual_size(where, op))]
+        problems = [as_taken(kernel, op, one) for one in op.parse_sizes(self.sizes or _usual_size(where, op))]
         subject = Subject(
             named, op, tuple(problems[:1]), where, self.mode or where.device_name.modes[0], space, self.threads,
             limits_of(where),

@@ -46,10 +46,11 @@ def with_factors(kernel: Kernel, op: Op, problem: Any) -> Any:
 
 
 def as_taken(kernel: Kernel, op: Op, problem: Any) -> Any:
-    """Return the problem in a layout that the kernel reads and with factors that it takes (`with_factors`)."""
-    if getattr(problem, "layout", kernel.layouts[0]) not in kernel.layouts:
-        problem = op.in_layouts(problem, kernel.layouts)[0]
-    return with_factors(kernel, op, problem)
+    """Return the problem in a layout that the kernel reads and with factors that it takes (`with_factors`).
+
+    A problem that states a layout or padding keeps its layout, which the kernel may refuse.
+    """
+    return with_factors(kernel, op, _readable(kernel, op, problem))
 
 
 def factor_notes(kernel: Kernel, op: Op) -> list[str]:
@@ -80,7 +81,14 @@ def same_for_all(kernels: Iterable[Kernel], op: Op, problems: Sequence[Any]) -> 
     return found, notes
 
 
+def _readable(kernel: Kernel, op: Op, problem: Any) -> Any:
+    if "nn" in kernel.layouts or problem not in op.in_layouts(problem, ["nn"]):
+        return problem
+    return op.in_layouts(problem, kernel.layouts)[0]
+
+
 def _fit(kernel: Kernel, op: Op, config: Config, problem: Any) -> Any:
+    problem = _readable(kernel, op, problem)
     best, broken = problem, len(kernel.refusals(config, op.scalars(problem)))
     for changed in _changes(names_of(op.name), problem) if broken else ():
         # Later changes build on earlier ones that helped.

@@ -190,7 +190,9 @@ class Kernel:
     def refusals(self, config: Config, scalars: Mapping[str, Any]) -> list[str]:
         """Return all reasons why the kernel cannot compute a problem, given by `Op.scalars`; empty if it can."""
         instance = self.instantiate(config, scalars)
-        return [r.explain() for r in self.restrictions if not r.admits(instance, scalars)]
+        broken = [r.explain() for r in self.restrictions if not r.admits(instance, scalars)]
+        layout = "".join("t" if scalars.get(flag) else "n" for flag in ("trans_a", "trans_b"))
+        return broken if layout in self.layouts else [_unread(layout, self.layouts), *broken]
 
     def refusal(self, config: Config, scalars: Mapping[str, Any]) -> str:
         """Return the first of `refusals`; empty if there is none."""
@@ -232,3 +234,7 @@ class Kernel:
         if self.make_launches is not None:
             return self.make_launches(instance, bound)
         return [Launch(args=tuple(bound[name] for name in self.args), threads=(threads, 1, 1))]
+
+
+def _unread(layout: str, read: Sequence[str]) -> str:
+    return f"layout {' or '.join(read)} (it does not read layout {layout})"

@@ -14,7 +14,7 @@ import numpy as np
 from gemmlab.core.errors import UsageError
 from gemmlab.devices.device import CountingDevice, Device
 from gemmlab.kernels.bound import place
-from gemmlab.kernels.fitting import with_factors
+from gemmlab.kernels.fitting import as_taken
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.op import Op
 from gemmlab.verify.guarded_run import GuardedRun
@@ -63,7 +63,7 @@ def judge_claims(kernel: Kernel, device: Device, op: Op, *, seed: int = 0) -> It
     """
     for expectation in kernel.expect if isinstance(device, CountingDevice) else ():
         (stated,) = op.parse_sizes(expectation.shape)
-        problem = with_factors(kernel, op, stated)
+        problem = as_taken(kernel, op, stated)
         placed = place(kernel, device, expectation.config)
         observation = GuardedRun(placed, op, problem, op.fill(problem, np.random.default_rng(seed))).run()
         if observation is not None:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.lib.stride_tricks import as_strided
+from typer.testing import CliRunner
 
 import gemmlab
 import gemmlab.kernels
+from gemmlab.cli.app import build_app
 from gemmlab.core.errors import ArgumentTypeError, CompileError, UsageError
 from gemmlab.core.program import Program
 from gemmlab.ir.build import build
 from gemmlab.ir.target import host_target
 from gemmlab.kernels import catalog
+from gemmlab.ops.batch import BatchOp
+from gemmlab.ops.group import GroupOp
 
 SQUARE = np.eye(3, dtype=np.float32)
 
@@ -52,3 +57,27 @@ def test_an_error_while_a_kernel_emits_names_the_kernel() -> None:
     program = Program("mine", "llvm", target.name, "mine", "only-here", emit)
     with pytest.raises(CompileError, match=r"mine .*rnge"):
         build(program, target)
+
+
+@pytest.mark.parametrize("verb", ["check", "bench", "explain", "profile"])
+def test_a_layout_that_the_kernel_does_not_read_is_refused(verb: str) -> None:
+    device = ["--arch", "sm_90a"] if verb == "explain" else ["--device", "emulated:sm_90a"]
+    result = CliRunner().invoke(build_app(), [verb, "tf32_split_k", *device, "--sizes", "128x128x512:tn"])
+    assert result.exit_code == 2, result.output
+    assert "layout nn or nt or tt (it does not read layout tn)" in " ".join(result.output.split())
+
+
+def test_other_sizes_remain_beside_a_layout_that_the_kernel_does_not_read() -> None:
+    right, refused = gemmlab.bench("naive", device="emulated", sizes="8,8:tn").counts
+    assert (right.verified, refused.verified) == (True, None)
+    report = gemmlab.check("naive", device="emulated", sizes="8,8:tn").reports[0]
+    assert (report.cases, dict(report.refused)) == (1, {"layout nn (it does not read layout tn)": 1})
+
+
+def test_a_batch_and_a_group_of_a_layout_that_the_kernel_does_not_read_are_refused() -> None:
+    for op in (BatchOp(), GroupOp()):
+        kernel = replace(catalog.find_kernel("batched"), op=op.name, layouts=("nn", "nt"), restrictions=())
+        (stated,) = op.parse_sizes("2*8")
+        read, unread = op.in_layouts(stated, ["nt", "tn"])
+        assert kernel.refusal(kernel.configure(), op.scalars(read)) == ""
+        assert "does not read layout tn" in kernel.refusal(kernel.configure(), op.scalars(unread))

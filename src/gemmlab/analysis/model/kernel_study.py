@@ -22,7 +22,7 @@ from gemmlab.core.trace import TraceRequest
 from gemmlab.devices.emulated import EmulatedDevice
 from gemmlab.devices.emulated_code import EmulatedLoaded
 from gemmlab.kernels.bound import PlacedKernel, place
-from gemmlab.kernels.fitting import fitted, with_factors
+from gemmlab.kernels.fitting import as_taken, fitted
 from gemmlab.kernels.kernel import ALL_STEPS, NO_MEMORY, Kernel
 from gemmlab.kernels.names import problem_names, without_memory
 from gemmlab.ops.catalog import find_op
@@ -153,7 +153,7 @@ def _deep_enough(kernel: Kernel, config: Mapping[str, int], op: Op) -> list[Any]
     found, wanted = list[Any](), _LEAST_DEPTH
     for doubled in range(_MOST_DOUBLED):
         (product,) = op.parse_sizes(f"256x256x{64 << doubled}")
-        problem = with_factors(kernel, op, product)
+        problem = as_taken(kernel, op, product)
         (load, *_) = loads_of(kernel, config, problem)
         if load.depth >= wanted and len(found) < _SCRIPTS:
             found.append(problem)

@@ -13,7 +13,7 @@ from gemmlab.analysis.model.predict import Model, Prediction
 from gemmlab.analysis.model.remedies import with_gains
 from gemmlab.core.gpu import GpuModel
 from gemmlab.core.precision import FLOAT32
-from gemmlab.kernels.fitting import with_factors
+from gemmlab.kernels.fitting import as_taken
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.gemm_problem import size_label
@@ -58,7 +58,7 @@ def quote(known: Model, kernel: Kernel, config: Mapping[str, int], sizes: str = 
     Raises `UsageError` for a size that the kernel does not take, and if a block does not fit on an SM.
     """
     op = find_op(kernel.op)
-    problem = with_factors(kernel, op, op.parse_sizes(sizes or large_size(op.name))[0])
+    problem = as_taken(kernel, op, op.parse_sizes(sizes or large_size(op.name))[0])
     found = known.predict(loads_of(kernel, config, problem), op.bytes_moved(problem))
     speed = op.work(problem) / found.time_us / 1e3
     trust = reliability(recorded_model(), known.gpu.name, op.name, kernel.precision)
@@ -73,7 +73,7 @@ def with_predicted_gains(explained: Explanation, known: Model) -> Explanation:
     subject = explained.subject
     assert subject.kernel is not None  # noqa: S101 - the caller has predicted it
     op = find_op(subject.kernel.op)
-    problem = with_factors(subject.kernel, op, op.parse_sizes(large_size(op.name))[0])
+    problem = as_taken(subject.kernel, op, op.parse_sizes(large_size(op.name))[0])
     found = with_gains(
         explained.findings, known, subject.counters, subject.kernel, subject.config, op, problem
     )  # fmt: skip

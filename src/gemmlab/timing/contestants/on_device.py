@@ -98,15 +98,12 @@ class KernelCall:
         from gemmlab.ops.catalog import find_op
 
         kernel = self._placed.kernel
-        layout = "".join("t" if work.scalars.get(f"trans_{name}", 0) else "n" for name in "ab")
-        if layout not in kernel.layouts:
-            raise UnsupportedError(f"{kernel.id} reads layouts {', '.join(kernel.layouts)}, not {layout}")
-        if work.threads > 1 and not kernel.threaded:
-            raise UnsupportedError(f"{kernel.id} runs on one thread, not {work.threads}")
         op = find_op(work.op)
         problem = op.problem_from_json(work.problem)
         if why := kernel.refusal(self._placed.config, op.scalars(problem)):
             raise UnsupportedError(f"{kernel.id} does not take {problem.label}: {why}")
+        if work.threads > 1 and not kernel.threaded:
+            raise UnsupportedError(f"{kernel.id} runs on one thread, not {work.threads}")
 
         def attach(buffers: Mapping[str, Buffer]) -> Attachment:
             bound = self._placed.bind(op, problem, buffers, threads=work.threads)

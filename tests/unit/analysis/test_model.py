@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import gemmlab
 from gemmlab.analysis.model.constants import OF_H200, Constants
 from gemmlab.analysis.model.demand import ISSUE, L1, demand_at, demand_of
 from gemmlab.analysis.model.kernel_study import Load, Study, study
@@ -145,6 +146,24 @@ def test_the_last_wave_is_uneven() -> None:
     one, uneven, two = (known.predict([Load(count, 1.0)], 0).time_us for count in blocks)
     assert one < uneven < two
     assert uneven > one + (two - one) / 2
+
+
+def test_no_time_is_predicted_below_that_of_the_busiest_unit() -> None:
+    # The second depth takes no longer than the first, though it issues ten times as much.
+    idle, full = script(*[(replace(FFMA, stall=10), None)] * 10), script(*[(FFMA, None)] * 100)
+    known = Model(Study("sm_90", 32, 0, 128, "", {1.0: idle, 2.0: full}), H200, C)
+    assert known.predict([Load(H200.sms, 1.0)], 0).time_us > 0
+    with pytest.raises(UsageError, match=r"us by the model, and issue.* alone .* does not fit this kernel"):
+        known.predict([Load(H200.sms, 20.0)], 0)
+
+
+@pytest.mark.in_turns(20)
+@needs_compiler
+def test_a_kernel_that_the_model_does_not_fit_is_explained_without_a_time() -> None:
+    explained = gemmlab.explain("tf32_split_k", arch="sm_90a")
+    (quotes,) = explained.predictions
+    assert isinstance(quotes[0], str)
+    assert "tensor cores alone 257 us at the peak of H200" in quotes[0]
 
 
 def test_a_barrier_waits_for_the_slowest_warp() -> None:

@@ -13,12 +13,15 @@ from gemmlab.analysis.model.kernel_study import Load, Study
 from gemmlab.analysis.model.schedule import InstructionTimes, block_cycles, instruction_times
 from gemmlab.core.errors import UsageError
 from gemmlab.core.gpu import GpuModel, occupancy
+from gemmlab.core.numerals import plain
 
 LAUNCH, ENDS, WAITING, UNEVEN, MEMORY = (
     "launches", "starts and ends of blocks", "waiting", "SMs without a block", "device memory",
 )  # fmt: skip
 DRAWS = 4
 """Schedules whose mean is taken, each with other sectors that arrive sooner and later than in the mean."""
+_ROUNDING = 1e-6
+"""Share by which sums of equal times may differ because they were rounded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,8 @@ class Model:
     def predict(self, loads: Sequence[Load], nbytes: int) -> Prediction:
         """Predict the time of consecutive launches that move at least `nbytes` from and to device memory.
 
-        Raises `UsageError` if a block does not fit on an SM.
+        Raises `UsageError` if a block does not fit on an SM, and if the time would be shorter than the peak rate of a
+        unit of the SMs allows.
         """
         if not self.resident:
             raise UsageError(f"an SM of {self.gpu.name} has no room for a block")
@@ -85,6 +89,11 @@ class Model:
             for unit, cycles in demand_at(load.depth, self.demands).items():
                 busy[unit] = busy.get(unit, 0.0) + cycles * load.blocks / self.gpu.sms / clock
         bound = max(busy, key=lambda unit: busy[unit])
+        if even < busy[bound] * (1 - _ROUNDING):
+            raise UsageError(
+                f"its blocks would take {plain(even, 3)} us by the model, and {bound} alone {plain(busy[bound], 3)} us "
+                f"at the peak of {self.gpu.name}, so the model does not fit this kernel"
+            )
         ends = min(ends, even - busy[bound])
         memory = nbytes / (self.gpu.memory_gbs * self.constants.memory_share) / 1e3
         launches = self.constants.launch_us + self.constants.next_us * (len(loads) - 1)

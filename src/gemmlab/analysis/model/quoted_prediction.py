@@ -55,7 +55,7 @@ def modelled(kernel: Kernel, arch: str, gpu: GpuModel, config: Mapping[str, int]
 def quote(known: Model, kernel: Kernel, config: Mapping[str, int], sizes: str = "") -> QuotedPrediction:
     """Predict the speed of a kernel at one size from its model `known`; an empty `sizes` means `large_size`.
 
-    Raises `UsageError` for a size that the kernel does not take, and if a block does not fit on an SM.
+    Raises `UsageError` for a size that the kernel does not take, and as `Model.predict`.
     """
     op = find_op(kernel.op)
     problem = as_taken(kernel, op, op.parse_sizes(sizes or large_size(op.name))[0])

@@ -10,6 +10,7 @@ copies of another kind) has no predicted gain.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -21,6 +22,7 @@ from gemmlab.analysis.model.predict import Model
 from gemmlab.analysis.model.script import Request, Script
 from gemmlab.core import counters as core
 from gemmlab.core.counters import Counters
+from gemmlab.core.errors import UsageError
 from gemmlab.core.program import Config
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.op import Op
@@ -49,7 +51,7 @@ def with_gains(
     """Return the findings, with the predicted gain of their advice in percent (at least 0) if the model can predict it.
 
     `known` is the kernel's model, `counters` are those of a run of the same code, and the gain is for `problem`. Raises
-    `UsageError` if the kernel does not take `problem`, or a block does not fit on an SM.
+    `UsageError` if the kernel does not take `problem`, and if no time is predicted for it.
     """
     loads, nbytes = loads_of(kernel, config, problem), op.bytes_moved(problem)
     before = known.predict(loads, nbytes).time_us
@@ -57,8 +59,10 @@ def with_gains(
     by_index = {index: rows[site.address] for index, site in enumerate(counters.sites) if site.address in rows}
     found = []
     for finding in findings:
-        cured = _cured(finding.key, known, by_index)
-        gain = None if cured is None else 100 * (before / cured.predict(loads, nbytes).time_us - 1)
+        cured, gain = _cured(finding.key, known, by_index), None
+        # Without the fault the model may fit the kernel no longer.
+        with suppress(UsageError):
+            gain = None if cured is None else 100 * (before / cured.predict(loads, nbytes).time_us - 1)
         found.append(replace(finding, gain_pct=gain if gain is None else max(0.0, gain)))
     return tuple(found)
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import gemmlab
+from gemmlab.core.precision import BF16X6, BY_TILE, FLOAT32
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 from gemmlab.timing.arena import Arena
 from gemmlab.timing.contestants.contestant import Calls, UnsupportedError, Work, time_calls
@@ -235,6 +236,21 @@ def test_a_kernel_is_timed_by_its_device_and_says_what_code_it_is() -> None:
         facts = contestant.facts()
         assert facts["config"] == {"TILE": 4}
         assert facts["compiler"] == "none"
+
+
+@pytest.mark.parametrize("refusal", ["", "needs AMX"])
+def test_the_library_names_the_precision_in_which_the_processor_computes(
+    refusal: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gemmlab.dispatch.cpu_precision.tiles_refusal", lambda: refusal)
+    for size, tiles in ((2, FLOAT32), (512, FLOAT32 if refusal else BF16X6)):
+        problem = GemmProblem(size, size, size)
+        with Arena(OP, [problem], seed=1) as arena:
+            work = _work(problem, arena)
+            for precision, same, used in ((FLOAT32, False, FLOAT32), (BY_TILE, False, tiles), (BY_TILE, True, FLOAT32)):
+                call = LibraryCall(precision, reproducible=same)
+                call.prepare(work)
+                assert call.facts()["precision"] == used
 
 
 @pytest.mark.usefixtures("fake_cpu")

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from gemmlab.core.precision import FLOAT32
-from gemmlab.dispatch.precision_rule import request_for
+from gemmlab.dispatch.cpu_precision import cpu_way
+from gemmlab.dispatch.precision_rule import HIGHEST, request_for
 from gemmlab.timing.arena import Float32Array
 from gemmlab.timing.contestants.cblas import BlasLibrary
 from gemmlab.timing.contestants.contestant import (
@@ -29,6 +30,8 @@ class LibraryCall:
 
     def __init__(self, precision: str = FLOAT32, *, reproducible: bool = False) -> None:
         self._options = precision_options(precision, reproducible=reproducible)
+        self._request = HIGHEST if reproducible else request_for(precision)
+        self._precision = precision
 
     def prepare(self, work: Work) -> Prepared:
         calls = {**dict.fromkeys(PRODUCTS, self._product), "reduce": self._sum, GROUP: self._group}
@@ -51,6 +54,9 @@ class LibraryCall:
         import gemmlab
 
         gemm: Callable[..., object] = gemmlab.gemm
+        m, n, k = (int(work.scalars[name]) for name in ("m", "n", "k"))
+        way = cpu_way(self._request, (m, n, k))
+        self._precision = way.kernel.precision_in(way.config)
         a, b, c = (host_array(work, name) for name in ("a", "b", "c"))
         return partial(gemm, a, b, threads=work.threads, **self._options, **library_options(work, c))
 
@@ -60,7 +66,9 @@ class LibraryCall:
     def facts(self) -> dict[str, Any]:
         from gemmlab.core.version import __version__
 
-        return {"library": "gemmlab", "version": __version__, "thread_runtime": "own workers"}
+        return {
+            "library": "gemmlab", "version": __version__, "thread_runtime": "own workers", "precision": self._precision,
+        }  # fmt: skip
 
 
 def host_array(work: Work, name: str) -> Float32Array:

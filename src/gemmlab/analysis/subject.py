@@ -35,9 +35,9 @@ from gemmlab.verify.guards import GuardedBuffer
 from gemmlab.verify.result_cause import result_cause
 from gemmlab.verify.stray_words import without_stray
 
-_SIZES: Mapping[str, str] = {"reduce": "2^22", "sums": "256x4096x1"}
-"""Operation -> size to explain, if its usual size on the emulator leaves most threads without work or loops without
-iterations.
+_SIZES: Mapping[str, str] = {"reduce": "2^22", "sums": "256x4096x1,64x16x3"}
+"""Operation -> sizes of which the first one that the kernel takes is explained, if the usual size on the emulator
+leaves most threads without work or loops without iterations. Kernels for short sums take no long ones.
 """
 
 
@@ -225,9 +225,9 @@ def _size(op: Op, problem: Any) -> Size:
 
 def _problem(kernel: Kernel, op: Op, config: Mapping[str, int], sizes: str) -> Any:
     problems = op.parse_sizes(sizes or _SIZES.get(op.name) or family_of("emulated", op.name).bench_sizes)
-    if len(problems) != 1:
-        raise UsageError(f"--sizes {sizes}: one size is explained at a time")
     if sizes:
+        if len(problems) != 1:
+            raise UsageError(f"--sizes {sizes}: one size is explained at a time")
         return as_taken(kernel, op, problems[0])
     # A user's kernel may accept only squares or whole tiles.
     like = fitted(kernel, op, config, [as_taken(kernel, op, problem) for problem in problems])

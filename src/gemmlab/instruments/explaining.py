@@ -44,7 +44,8 @@ def explain(
     both. `op` is the operation of a `.cu` file if it is not a product: a name, a Python file or an `Operation`. `gpu`
     is the GPU to explain for (`"H200"`, `"A100"`, `"L4"`), `arch` the architecture of the code (`"sm_90"`); each
     determines the other, and the default is H200. `sizes` is the one size to count at, as 256, (M, N, K) or text, by
-    default 256, 2^22 elements to reduce, or sums of 256x4096x1; times are predicted for it and for a large one.
+    default 256, 2^22 elements to reduce, or sums of 256x4096x1 (64x16x3 for a kernel that takes only short ones); times
+    are predicted for it and for a large one.
     `config` sets parameters. `facts` about a `.cu` file are the keys of its `/* gemmlab` comment as a dictionary, or a
     `.toml` file's path. `timeout_s` limits the whole call, in seconds.
 

@@ -171,7 +171,7 @@ OF_OPERATION: Mapping[tuple[str, str], Mapping[str, Any]] = MappingProxyType({
         "profile_sizes": "4096x4096x1",
     },
     ("cpu", "sums"): {"library_call": "", "peers": (), "peer_grammar": "none", "tuned_peers": ()},
-    ("emulated", "sums"): {"bench_sizes": "64x1024x1,1x1024x64", "climb_sizes": "64x1024x1,1x1024x64",
+    ("emulated", "sums"): {"bench_sizes": "64x1024x1,1x1024x64,64x16x3", "climb_sizes": "64x1024x1,1x1024x64",
                            "profile_sizes": "64x1024x1"},
     ("emulated", "reduce"): {"bench_sizes": "2^16", "climb_sizes": "2^16", "profile_sizes": "2^16"},
 })  # fmt: skip

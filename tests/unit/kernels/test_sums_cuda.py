@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import gemmlab
 from gemmlab.core.program import Artifact
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.catalog import find_kernel, ladder
@@ -96,3 +97,11 @@ def test_every_team_and_any_number_of_parts(name: str, config: dict[str, int]) -
     cases = [case for case in cases if not kernel.refusal(kernel.configure(config), OP.scalars(case))]
     report = check_kernel(kernel, open_device("emulated:sm_90"), OP, config=config, cases=cases)
     assert report.passed, report.explain()
+
+
+@pytest.mark.in_turns(20)
+@needs_compiler
+@each_rung
+def test_a_default_size_is_explained_and_one_is_counted(kernel: Kernel) -> None:
+    assert gemmlab.explain(kernel.id).sound
+    assert any(row.verified for row in gemmlab.bench(kernel.id, device="emulated").counts)

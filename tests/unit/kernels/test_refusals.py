@@ -18,8 +18,7 @@ from gemmlab.core.program import Program
 from gemmlab.ir.build import build
 from gemmlab.ir.target import host_target
 from gemmlab.kernels import catalog
-from gemmlab.ops.batch import BatchOp
-from gemmlab.ops.group import GroupOp
+from gemmlab.ops.catalog import find_op
 
 SQUARE = np.eye(3, dtype=np.float32)
 
@@ -74,10 +73,11 @@ def test_other_sizes_remain_beside_a_layout_that_the_kernel_does_not_read() -> N
     assert (report.cases, dict(report.refused)) == (1, {"layout nn (it does not read layout tn)": 1})
 
 
-def test_a_batch_and_a_group_of_a_layout_that_the_kernel_does_not_read_are_refused() -> None:
-    for op in (BatchOp(), GroupOp()):
-        kernel = replace(catalog.find_kernel("batched"), op=op.name, layouts=("nn", "nt"), restrictions=())
-        (stated,) = op.parse_sizes("2*8")
-        read, unread = op.in_layouts(stated, ["nt", "tn"])
-        assert kernel.refusal(kernel.configure(), op.scalars(read)) == ""
-        assert "does not read layout tn" in kernel.refusal(kernel.configure(), op.scalars(unread))
+@pytest.mark.parametrize("name", ["batch", "group"])
+def test_a_batch_and_a_group_of_a_layout_that_the_kernel_does_not_read_are_refused(name: str) -> None:
+    op = find_op(name)
+    kernel = replace(catalog.find_kernel("batched"), op=name, layouts=("nn", "nt"), restrictions=())
+    (stated,) = op.parse_sizes("2*8")
+    read, unread = op.in_layouts(stated, ["nt", "tn"])
+    assert kernel.refusal(kernel.configure(), op.scalars(read)) == ""
+    assert "does not read layout tn" in kernel.refusal(kernel.configure(), op.scalars(unread))

@@ -192,7 +192,7 @@ class Kernel:
         instance = self.instantiate(config, scalars)
         broken = [r.explain() for r in self.restrictions if not r.admits(instance, scalars)]
         layout = "".join("t" if scalars.get(flag) else "n" for flag in ("trans_a", "trans_b"))
-        return broken if layout in self.layouts else [_unread(layout, self.layouts), *broken]
+        return broken if layout in self.layouts else [_layout_words(layout, self.layouts), *broken]
 
     def refusal(self, config: Config, scalars: Mapping[str, Any]) -> str:
         """Return the first of `refusals`; empty if there is none."""
@@ -236,5 +236,5 @@ class Kernel:
         return [Launch(args=tuple(bound[name] for name in self.args), threads=(threads, 1, 1))]
 
 
-def _unread(layout: str, read: Sequence[str]) -> str:
+def _layout_words(layout: str, read: Sequence[str]) -> str:
     return f"layout {' or '.join(read)} (it does not read layout {layout})"

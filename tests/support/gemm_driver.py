@@ -32,6 +32,8 @@ GROUP_PARAMS = (4, 8, 8, 4, 8, 4, 4, 56 * 64)
 """Bytes of alpha, A, B, beta, C, the number of products, the tiles of a unit, and the table of products."""
 MAPPED_PARAMS = (4, 4, 4, 4, 4, 8, 4, 128, 128)
 """Bytes of M, N, K, alpha, beta, C, ldc and tensor maps over A and B."""
+MAPPED_SCRATCH_PARAMS = (*MAPPED_PARAMS, 8, 8)
+"""Those, and the addresses of workspace and tickets."""
 _INT, _FLOAT, _ADDRESS = ctypes.c_int32, ctypes.c_float, ctypes.c_uint64
 _ARGUMENTS: tuple[Any, ...] = (
     _INT, _INT, _INT, _FLOAT, _ADDRESS, _INT, _ADDRESS, _INT, _FLOAT, _ADDRESS, _INT,
@@ -148,8 +150,11 @@ class GemmDriver(ScratchDriver):
     def launch_kernel(self, function: str, *arguments: Any) -> int:
         self.launches.append((function, *arguments[:8]))
         sizes = self._sizes(function)
-        if sizes is MAPPED_PARAMS:
+        if sizes in (MAPPED_PARAMS, MAPPED_SCRATCH_PARAMS):
             self.multiply(function, *_unmapped(arguments[8]))
+            if sizes is MAPPED_SCRATCH_PARAMS:
+                last = (ctypes.c_void_p * len(sizes)).from_address(arguments[8])[-2:]
+                self.note_scratch(*(_ADDRESS.from_address(place or 0).value for place in last))
             return 0
         places = (ctypes.c_void_p * len(sizes)).from_address(arguments[8])
         scratch = [_ADDRESS.from_address(places[len(_ARGUMENTS) + at] or 0).value for at in _scratch_at(function)]
@@ -196,6 +201,8 @@ class GemmDriver(ScratchDriver):
             return GROUP_PARAMS
         if "persistent" in function:
             return MAPPED_PARAMS
+        if function.startswith("tf32_split_k"):
+            return MAPPED_SCRATCH_PARAMS
         if "mma_f16x3" in function:
             return WORKSPACE_PARAMS
         if function.startswith(("by_tile", "f16x3", "bf16x6", "bf16x9")):
@@ -211,7 +218,7 @@ def _unmapped(places: int) -> tuple[Any, ...]:
     at = (ctypes.c_void_p * len(MAPPED_PARAMS)).from_address(places)
     values = [kind.from_address(place or 0).value for kind, place in zip(_MAPPED_ARGUMENTS, at, strict=False)]
     m, n, k, alpha, beta, c, ldc = values
-    a, b = (decode(ctypes.string_at(at[index] or 0, 128)) for index in (-2, -1))
+    a, b = (decode(ctypes.string_at(at[index] or 0, 128)) for index in (7, 8))
     assert {each.type.name for each in (a, b)} == {"TFLOAT32"}
     return m, n, k, alpha, a.address, a.strides[0] // 4, b.address, b.strides[0] // 4, beta, c, ldc
 

@@ -20,9 +20,6 @@ THREADS = (1, 32, 33, 64, 96, 128, 160, 192, 256, 320, 384, 512, 640, 768, 1024)
 SMEM = (0, 1, 1024, 3000, 10_000, 16_384, 33_000, 49_152, 60_000, 100_000, 115_000, 232_448)
 """Bytes of dynamic shared memory a block."""
 
-SHORT = {"sum_staged": "64x16x3"}
-"""Sizes for kernels that take none of those that the others are timed at."""
-
 
 def cudas_blocks(gpu: CudaDevice, loaded: CudaLoaded, threads: int, smem_bytes: int) -> int:
     allow_smem(gpu._driver, loaded, smem_bytes)
@@ -34,7 +31,7 @@ def cudas_blocks(gpu: CudaDevice, loaded: CudaLoaded, threads: int, smem_bytes: 
 )
 def test_occupancy_is_cudas(kernel: Kernel, gpu: CudaDevice) -> None:
     op = find_op(kernel.op)
-    sizes = op.parse_sizes(f"{family_of('emulated', op.name).bench_sizes},{SHORT.get(kernel.id, '')}".rstrip(","))
+    sizes = op.parse_sizes(family_of("emulated", op.name).bench_sizes)
     problem = next(one for one in sizes if not kernel.refusal(kernel.configure(), op.scalars(one)))
     operands = {operand.name: gpu.allocate(4 * operand.rows * operand.ld) for operand in op.operands(problem)}
     bound = place(kernel, gpu).bind(op, problem, operands)

@@ -127,7 +127,7 @@ def longer_alone(call: Call, parts: Sequence[tuple[Stored, int]], where: Gpu) ->
         hidden = 4 * min(tile.longest_us(depth) for tile in _tiles(where)) < together_us
         if hidden or apart_us + count * _LAUNCH_US >= best_us:
             break
-        apart_us += count * _alone_us(_stored(what), where, call.precision, bool(call.reproducible), _begins(what))
+        apart_us += count * _alone_us(call, what, where)
         first += count
         if apart_us >= best_us:
             break
@@ -151,25 +151,22 @@ def faster_alone(call: Call, what: Stored, where: Gpu) -> bool:
     share = min((tile.together_us([(p.m, p.n, p.k)], where) for tile in _tiles(where)), default=None)
     if share is None or share <= _LAUNCH_US:
         return share is None
-    return _alone_us(_stored(what), where, call.precision, bool(call.reproducible), _begins(what)) < share
+    return _alone_us(call, what, where) < share
 
 
-_Facts = tuple[int, int, int, int, int, int, bool, bool]
-"""The extents, leading dimensions and transpositions of a product."""
-
-
-def _stored(what: Stored) -> _Facts:
+def _alone_us(call: Call, what: Stored, where: Gpu) -> float:
+    """Return the time of a product in a call of its own, in microseconds; infinite if no kernel can compute it."""
     p = what.problem
-    return p.m, p.n, p.k, p.lda, p.ldb, p.ldc, p.trans_a, p.trans_b
-
-
-def _begins(what: Stored) -> bool:
-    return what.begins_on(VECTOR_BYTES)
+    stored = (p.m, p.n, p.k, p.lda, p.ldb, p.ldc, p.trans_a, p.trans_b)
+    return _us_of_kernel(stored, where, call.precision, bool(call.reproducible), what.begins_on(VECTOR_BYTES))
 
 
 @lru_cache(4096)
-def _alone_us(stored: _Facts, where: Gpu, precision: str, reproducible: bool, aligned: bool) -> float:
-    """Return the time of a product in a call of its own, in microseconds; infinite if no kernel can compute it."""
+def _us_of_kernel(
+    stored: tuple[int, int, int, int, int, int, bool, bool], where: Gpu, precision: str, reproducible: bool,
+    aligned: bool,
+) -> float:  # fmt: skip
+    """Return `_alone_us` of a product with these extents, leading dimensions and transpositions."""
     m, n, k, lda, ldb, ldc, trans_a, trans_b = stored
     p = GemmProblem(m, n, k, lda=lda, ldb=ldb, ldc=ldc, trans_a=trans_a, trans_b=trans_b)
     try:

@@ -25,7 +25,7 @@ from gemmlab.dispatch.cuda_gemm import CudaGemm
 from gemmlab.dispatch.cuda_operands import one_block
 from gemmlab.dispatch.cuda_plan import AnyPlan
 from gemmlab.dispatch.request import Float32Array, Request
-from gemmlab.dispatch.scratch import Fresh, Scratch, ScratchMemory
+from gemmlab.dispatch.scratch import Fresh, ScratchMemory
 
 _NUMBERS = frozenset((float, int, np.float32, np.float64))
 _MOST_ENTRIES, _MOST_STEPS = 1024, 256
@@ -118,26 +118,16 @@ def _queue(
     """Queue a call in the current context, with the addresses of a, b, the result and c; false if there is too little
     memory for its scratch.
     """
-    stream = known.stream() or LEGACY_STREAM
-    scratch = None
-    if known.scratch is not None:
-        scratch = _scratch(known, package, stream)
-        if scratch is None:
-            return False
+    stream, needs = known.stream() or LEGACY_STREAM, known.plan.needs
+    try:
+        scratch = None if needs is None else known.memory.take(needs, stream, package, known.scratch)
+    except memory_errors():
+        return False
     if beta and known.copy is not None:
         known.copy(place, source, stream)
     first, second = (right, left) if known.swapped else (left, right)
     known.plan.enqueue(stream, alpha, beta, first, second, place, known.steps, scratch)
     return True
-
-
-def _scratch(known: _Entry, package: Package, stream: int) -> Scratch | None:
-    """Return the scratch memory of a launch; `None` if it needs none, and if there is too little memory."""
-    needs = known.plan.needs
-    try:
-        return None if needs is None else known.memory.take(needs, stream, package, known.scratch)
-    except memory_errors():
-        return None
 
 
 def remember(

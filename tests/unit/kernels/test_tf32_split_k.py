@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -17,6 +16,7 @@ from gemmlab.toolchain.build_cuda import build
 from gemmlab.verify.check import check_kernel
 from gemmlab.verify.expectations import judge_claims
 from support.cuda_source import needs_compiler
+from support.rows_on_vectors import laid_out
 
 NAME = "tf32_split_k"
 OP = GemmOp()
@@ -29,15 +29,6 @@ RAGGED = (
     GemmProblem(64, 64, 256, alpha=0.0, beta=1.0),
 )
 """Tiles that hang over, parts of unequal length, rows longer than needed, scalars, empty sums."""
-
-
-def laid_out(problem: GemmProblem, layout: str) -> GemmProblem:
-    """The problem in a layout, with rows of A and B that begin on 16 bytes and are longer than needed."""
-    trans_a, trans_b = (letter == "t" for letter in layout)
-    lda, ldb = (problem.m if trans_a else problem.k), (problem.k if trans_b else problem.n)
-    return replace(
-        problem, lda=-(-lda // 4) * 4 + 4, ldb=-(-ldb // 4) * 4 + 4, trans_a=trans_a, trans_b=trans_b
-    )  # fmt: skip
 
 
 @pytest.mark.in_turns(20)

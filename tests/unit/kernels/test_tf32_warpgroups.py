@@ -18,6 +18,7 @@ from gemmlab.toolchain.build_cuda import build
 from gemmlab.verify.check import check_kernel
 from gemmlab.verify.expectations import judge_claims
 from support.cuda_source import needs_compiler
+from support.rows_on_vectors import laid_out
 
 OP = GemmOp()
 RUNGS = ("wgmma_tf32", "tma_pipeline", "warp_specialized", "persistent", "multicast")
@@ -36,15 +37,6 @@ RAGGED = (
 
 def device() -> EmulatedDevice:
     return EmulatedDevice("sm_90a")
-
-
-def laid_out(problem: GemmProblem, layout: str) -> GemmProblem:
-    """The problem in a layout, with rows of A and B that begin on 16 bytes and are longer than needed."""
-    trans_a, trans_b = (letter == "t" for letter in layout)
-    lda, ldb = (problem.m if trans_a else problem.k), (problem.k if trans_b else problem.n)
-    return replace(
-        problem, lda=-(-lda // 4) * 4 + 4, ldb=-(-ldb // 4) * 4 + 4, trans_a=trans_a, trans_b=trans_b
-    )  # fmt: skip
 
 
 @pytest.mark.in_turns(20)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from choices_fit import FEW, MEMORY_GBS, PARTS_GBS, fitted
-from choices_times import Times, benched, least, stated, swept
+from choices_times import Times, benched, by_date, least, stated, swept
 from gemmlab.core.precision import FLOAT32
 from gemmlab.dispatch.batch_choice import FILE as BATCHED
 from gemmlab.dispatch.measurements import FILE, Measurement, Table
@@ -29,8 +29,9 @@ from sweep_request import parsed_trials
 HERE = Path(__file__).parents[1] / "benchmarks" / "results" / "h200"
 CANDIDATES = Path(__file__).parent / "candidates.txt"
 HOPPER_CANDIDATES = Path(__file__).parent / "candidates-hopper.txt"
-HOPPER_SWEEPS = tuple(sorted(HERE.glob("sweep-hopper*.jsonl.gz")))
-"""The sweeps of the kernels for tensor cores. All those that `HOPPER_CANDIDATES` lists enter the table."""
+HOPPER_SWEEPS = tuple(by_date(HERE.glob("sweep-hopper*.jsonl.gz")))
+"""The sweeps of the kernels for tensor cores, the latest last. All those that `HOPPER_CANDIDATES` lists enter the
+table."""
 HOPPER = "sm_90a"
 SWEEPS = tuple(HERE / name for name in ("sweep.jsonl.gz", "sweep-random.jsonl.gz"))
 LATER = tuple(HERE / f"sweep-{name}.jsonl.gz" for name in ("shapes", "large", "tiles", "short"))

@@ -78,6 +78,16 @@ def is_hiccup(line: Mapping[str, Any]) -> bool:
     return bool(line["runs"] == 1 and line["us"] < HICCUP_US)
 
 
+def by_date(paths: Iterable[Path]) -> list[Path]:
+    """Return sweeps in the order of their dates."""
+
+    def date(path: Path) -> str:
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            return str(json.loads(next(file))["environment"]["time_utc"])
+
+    return sorted(paths, key=date)
+
+
 def swept(
     paths: Sequence[Path], op: str = OP.name, left_out: Collection[str] = ()
 ) -> tuple[str, list[Times]]:  # fmt: skip

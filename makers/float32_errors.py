@@ -1,10 +1,10 @@
-"""Record the errors of products of float32 matrices on a GPU, by kind of data and way to compute.
+"""Record the errors of products of float32 matrices on a GPU, by kind of data and way to compute; of TF32 as well.
 
     python makers/float32_errors.py benchmarks/results/h200/float32-errors.json
 
 Errors are |C - reference| / (|A| |B|) against float64, in units of 2^-24: the largest and the root of the mean square.
-`naive` is one chain of float32 multiply-adds, `torch` cuBLAS without TF32. Needs torch; the exit code is 3 without a
-GPU.
+`naive` is one chain of float32 multiply-adds, `torch` cuBLAS without TF32, `torch:tf32` with it. Needs torch; the exit
+code is 3 without a GPU.
 """
 
 from __future__ import annotations
@@ -123,6 +123,11 @@ def errors(torch: Any, a: Any, b: Any) -> dict[str, tuple[float, float]]:
     # The table may choose multiply-adds for this size, but the kernel on tensor cores is to be judged.
     found["float32"] = gemmlab.gemm(a, b, precision="float32", kernel="by_tile")
     found["naive"], found["torch"] = gemmlab.gemm(a, b, kernel="naive"), torch.mm(a, b)
+    if a.shape[1] == K:  # a tensor map does not take every length
+        found["tf32"] = gemmlab.gemm(a, b, precision="tf32", kernel="persistent")
+        torch.backends.cuda.matmul.allow_tf32 = True
+        found["torch:tf32"] = torch.mm(a, b)
+        torch.backends.cuda.matmul.allow_tf32 = False
     result = {}
     for name, c in found.items():
         # All ways round subnormal results to multiples of 2^-149.

@@ -9,7 +9,7 @@ from blocks.markdown import markdown_table
 from blocks.records import ROOT
 
 _FOLDER = ROOT / "src" / "gemmlab" / "kernels" / "cuda_common"
-HEADERS = ("mbarrier.cuh", "tensor_copy.cuh")
+HEADERS = ("shared_address.cuh", "mbarrier.cuh", "tensor_copy.cuh")
 _HELPER = re.compile(
     r"(?P<comment>(?:^//[^\n]*\n)*)^__device__ __forceinline__ (?P<signature>[^{;]*?\))\s*\{", re.MULTILINE
 )

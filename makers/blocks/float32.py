@@ -20,6 +20,25 @@ WAYS = {
 """Name of a way in the record -> what computed it, the heading of its column."""
 
 
+TF32_WAYS = {"tf32": "persistent", "torch:tf32": "torch"}
+"""As `WAYS`, for products whose inputs are rounded to TF32."""
+
+
+def tf32_errors(record: Mapping[str, Any]) -> str:
+    """Return a table of products by TF32 as `errors` does, for the length of sums at which they were computed."""
+    computed = [row for row in record["rows"] if "tf32" in row["errors"]]
+    length = computed[0]["k"]
+    rows = [[row["data"], *("{:,.1f} / {:,.2f}".format(*row["errors"][way]) for way in TF32_WAYS)] for row in computed]
+    table = markdown_table(["data", *(f"`{way}`" for way in TF32_WAYS.values())], rows, ("data",))
+    when = str(record["environment"].get("time_utc", ""))[:10]
+    m, n = record["shape"]
+    return (
+        f"{table}\n\nLargest error / root mean square over {m} x {n} results of {length:,} terms, in units of 2⁻²⁴ "
+        f"(abs(A) abs(B)); `torch` is cuBLAS with TF32 allowed. {record['device']}, {when}; `makers/float32_errors.py` "
+        "makes the record."
+    )
+
+
 def errors(record: Mapping[str, Any]) -> str:
     """Return a table with one row for each kind of data: the largest error of each way to compute and the root mean
     square of its errors, in units of 2^-24.
@@ -85,6 +104,7 @@ def in_short(record: Record) -> str:
 
 
 BLOCKS: Mapping[str, Callable[[], str]] = {
-    "float32-errors": if_there(ERRORS, SCHEMA, errors), "float32-speeds": if_recorded(SPEEDS, speeds),
+    "float32-errors": if_there(ERRORS, SCHEMA, errors), "tf32-errors": if_there(ERRORS, SCHEMA, tf32_errors),
+    "float32-speeds": if_recorded(SPEEDS, speeds),
     "float32-lines": if_there(LINES, LINES_SCHEMA, lines), "float32-readme": if_recorded(SPEEDS, in_short),
 }  # fmt: skip

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from gemmlab.dispatch.opaque_array import OpaqueArray, spread
 from gemmlab.dispatch.request import Request, rows_contiguous
 from gemmlab.dispatch.storage import row_major
 
@@ -71,8 +72,8 @@ def batch_of(request: Request, target: Float32Array) -> Batch:
     full = full[..., np.newaxis, :] if request.row else full
     left, right = request.left, request.right
     if request.batch:
-        left = np.broadcast_to(left, (*request.batch, *left.shape[-2:]))
-        right = np.broadcast_to(right, (*request.batch, *right.shape[-2:]))
+        left = spread(left, (*request.batch, *left.shape[-2:]))
+        right = spread(right, (*request.batch, *right.shape[-2:]))
     lefts, rights, fulls = row_major(left, right, full)
     found = Batch(lefts, rights, fulls, swapped=fulls is not full)
     for fewer in _folded(found):
@@ -105,7 +106,10 @@ def _taller(many: Float32Array) -> Float32Array | None:
     if rows == 1:
         down = between
     tall = np.lib.stride_tricks.as_strided(
-        many, (*many.shape[:-3], extent * rows, cols), (*many.strides[:-3], down, over)
+        many,
+        (*many.shape[:-3], extent * rows, cols),
+        (*many.strides[:-3], down, over),
+        subok=isinstance(many, OpaqueArray),
     )
     even = between == rows * down and rows_contiguous(tall[(0,) * (many.ndim - 3)])
     return tall if even and extent * rows <= _MOST_ROWS else None

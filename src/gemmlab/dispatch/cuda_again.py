@@ -24,6 +24,7 @@ from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.cuda_gemm import CudaGemm
 from gemmlab.dispatch.cuda_operands import one_block
 from gemmlab.dispatch.cuda_plan import AnyPlan
+from gemmlab.dispatch.opaque_array import spread
 from gemmlab.dispatch.request import Float32Array, Request
 from gemmlab.dispatch.scratch import Fresh, ScratchMemory
 
@@ -165,8 +166,8 @@ def remember(
 def _copy(driver: Driver, request: Request) -> Callable[[int, int, int], None] | None:
     """Return `_Entry.copy` for a call with c, also if its beta is 0: later ones may have another."""
     c = request.operands[2]
-    spread = None if c is None else np.broadcast_to(c.view, request.shape)
-    return None if spread is None or not one_block(spread, None) else copier(driver, spread.nbytes)
+    added = None if c is None else spread(c.view, request.shape)
+    return None if added is None or not one_block(added, None) else copier(driver, added.nbytes)
 
 
 def float32_scalars(alpha: Any, beta: Any) -> tuple[float, float] | None:

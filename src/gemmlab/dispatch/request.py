@@ -20,6 +20,7 @@ from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.core.words import shown
 from gemmlab.dispatch.call import Call
+from gemmlab.dispatch.opaque_array import spread
 
 Float32Array = npt.NDArray[np.float32]
 _CALL = "gemm"
@@ -74,7 +75,7 @@ class Request:
         # NumPy takes 5 us even where there is nothing to do.
         if operand.shape[:-2] == self.batch:
             return operand
-        return np.broadcast_to(operand, (*self.batch, *operand.shape[-2:]))
+        return spread(operand, (*self.batch, *operand.shape[-2:]))
 
     def products(self, target: Float32Array) -> Iterator[tuple[Float32Array, Float32Array, Float32Array]]:
         """Yield every product of two matrices that the result consists of, with its view of `target`."""
@@ -220,10 +221,10 @@ def _addend(c: Float32Array | None, beta: float, shape: tuple[int, ...]) -> Floa
             raise UsageError(f"gemm: beta is {beta} but there is no c to scale by it")
         return None
     try:
-        spread = np.broadcast_to(c, shape)
+        found = spread(c, shape)
     except ValueError as error:
         raise UsageError(f"gemm: c of shape {c.shape} does not broadcast to the result's {shape}") from error
-    return None if beta == 0.0 else spread
+    return None if beta == 0.0 else found
 
 
 def folds(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:

@@ -13,6 +13,7 @@ from gemmlab.arrays.on_gpu import DeviceArray, device_array, is_device_array
 from gemmlab.arrays.packages import package_of
 from gemmlab.core.argument_checks import dtype_error
 from gemmlab.core.errors import ArgumentTypeError, UsageError
+from gemmlab.dispatch.opaque_array import OpaqueArray
 from gemmlab.dispatch.request import Operand
 from gemmlab.dispatch.storage import readable
 
@@ -34,7 +35,7 @@ def shadow(found: DeviceArray) -> Float32Array:
         "shape": found.shape, "strides": found.strides, "typestr": np.dtype(np.float32).str,
         "data": (found.pointer, found.read_only), "version": 3,
     }  # fmt: skip
-    return cast("Float32Array", np.asarray(_Interface(described)))
+    return cast("Float32Array", np.asarray(_Interface(described)).view(OpaqueArray))
 
 
 def packed(shape: tuple[int, ...], pointer: int = _ANYWHERE) -> Float32Array:

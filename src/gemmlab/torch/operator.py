@@ -40,8 +40,7 @@ def _product(
     options: dict[str, Any] = {"alpha": alpha, "trans_a": trans_a, "trans_b": trans_b, "precision": precision}
     addend = None if c is None or float32_scalar(beta) == 0 else _plain(c)
     if a.is_cuda:
-        # `gemmlab.gemm` takes no scalars.
-        added = addend.reshape(1) if addend is not None and addend.ndim == 0 else addend
+        added = addend.expand(shape) if addend is not None and addend.ndim == 0 else addend
         product: torch.Tensor = gemm(left, right, beta=beta, c=added, **options)
         return product
     result = torch.empty(shape, dtype=torch.float32, device=a.device)

@@ -35,6 +35,12 @@ def test_one_launch_on_the_arrays_own_stream(driver: GemmDriver) -> None:
     assert not driver.events
 
 
+def test_a_c_without_axes_is_added_to_the_product_of_two_vectors(driver: GemmDriver) -> None:
+    for _ in range(3):
+        close(gemmlab.gemm(OnGpu(A[0]), OnGpu(B[:, 0]), beta=2, c=OnGpu(np.array(3.0, np.float32))), A[0] @ B[:, 0] + 6)
+    assert len(driver.launches) == 3
+
+
 @pytest.mark.parametrize("of_a", forms(A))
 @pytest.mark.parametrize("of_b", forms(B))
 @pytest.mark.parametrize("of_out", forms(C))

@@ -4,10 +4,7 @@
 // that follows this wait. Destination and source are aligned to the size of the copy.
 #pragma once
 
-__device__ __forceinline__ unsigned shared_address(const void* in_shared)
-{
-    return static_cast<unsigned>(__cvta_generic_to_shared(in_shared));
-}
+#include "shared_address.cuh"
 
 // One float. It may land anywhere, so this is how a tile is turned on its way in.
 __device__ __forceinline__ void copy_one_async(float* dst, const float* src)

@@ -28,12 +28,15 @@ struct TwoHalves {
 
     static __device__ __forceinline__ bool suit(unsigned verdict) { return halves_suit(verdict); }
 
-    static __device__ __forceinline__ void split(float x, unsigned short (&parts)[PARTS])
+    // Each part of two neighbours as a pair, the first neighbour in the lower half of the word.
+    static __device__ __forceinline__ void split(float x, float y, unsigned (&pairs)[PARTS])
     {
-        float rounded;
-        asm("cvt.rn.f16.f32 %0, %1;" : "=h"(parts[0]) : "f"(x));
-        asm("cvt.f32.f16 %0, %1;" : "=f"(rounded) : "h"(parts[0]));
-        asm("cvt.rn.f16.f32 %0, %1;" : "=h"(parts[1]) : "f"((x - rounded) * 2048.0f));
+        float of_x, of_y;  // the first parts
+        asm("cvt.rn.f16x2.f32 %0, %2, %1;" : "=r"(pairs[0]) : "f"(x), "f"(y));
+        asm("{ .reg .f16 low, high; mov.b32 {low, high}, %2; cvt.f32.f16 %0, low; cvt.f32.f16 %1, high; }"
+            : "=f"(of_x), "=f"(of_y)
+            : "r"(pairs[0]));
+        asm("cvt.rn.f16x2.f32 %0, %2, %1;" : "=r"(pairs[1]) : "f"((x - of_x) * 2048.0f), "f"((y - of_y) * 2048.0f));
     }
 };
 
@@ -45,13 +48,17 @@ struct ThreeBfloats {
 
     static __device__ __forceinline__ bool suit(unsigned verdict) { return bfloats_suit(verdict); }
 
-    static __device__ __forceinline__ void split(float x, unsigned short (&parts)[PARTS])
+    static __device__ __forceinline__ void split(float x, float y, unsigned (&pairs)[PARTS])
     {
-        const unsigned high = __float_as_uint(x) & 0xffff0000;
-        parts[0] = static_cast<unsigned short>(high >> 16);
-        const float rest = x - __uint_as_float(high);
-        asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(parts[1]) : "f"(rest));
-        const float last = rest - __uint_as_float(static_cast<unsigned>(parts[1]) << 16);
-        asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(parts[2]) : "f"(last));
+        pairs[0] = __byte_perm(__float_as_uint(x), __float_as_uint(y), 0x7632);
+        const float x_rest = x - lower(pairs[0]), y_rest = y - upper(pairs[0]);
+        asm("cvt.rn.bf16x2.f32 %0, %2, %1;" : "=r"(pairs[1]) : "f"(x_rest), "f"(y_rest));
+        asm("cvt.rn.bf16x2.f32 %0, %2, %1;"
+            : "=r"(pairs[2])
+            : "f"(x_rest - lower(pairs[1])), "f"(y_rest - upper(pairs[1])));
     }
+
+private:
+    static __device__ __forceinline__ float lower(unsigned pair) { return __uint_as_float(pair << 16); }
+    static __device__ __forceinline__ float upper(unsigned pair) { return __uint_as_float(pair & 0xffff0000); }
 };

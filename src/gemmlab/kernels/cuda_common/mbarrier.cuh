@@ -7,12 +7,7 @@
 //     parity               0        1        0            "the one before the first" has parity 1 and has ended
 #pragma once
 
-using SharedAddress = unsigned;
-
-__device__ __forceinline__ SharedAddress shared_address(const void* pointer)
-{
-    return static_cast<SharedAddress>(__cvta_generic_to_shared(pointer));
-}
+#include "shared_address.cuh"
 
 // `arrivals` end a phase, together with all bytes that were announced.
 __device__ __forceinline__ void init_barrier(SharedAddress barrier, unsigned arrivals)

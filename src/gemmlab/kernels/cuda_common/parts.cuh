@@ -47,6 +47,18 @@ __device__ __forceinline__ bool take_last_ticket(unsigned* ticket, unsigned bloc
     return __syncthreads_or(last);
 }
 
+// The same for a warp, which speaks for its block: a barrier came before.
+__device__ __forceinline__ bool take_last_ticket_as_warp(unsigned* ticket, unsigned blocks)
+{
+    bool last = false;
+    if (threadIdx.x % 32 == 0) {
+        fence_of_gpu();
+        last = atomicInc(ticket, blocks - 1) == blocks - 1;
+        fence_of_gpu();
+    }
+    return __any_sync(0xffffffff, last);
+}
+
 __device__ __forceinline__ float4 operator+(float4 a, float4 b)
 {
     return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);

@@ -43,6 +43,9 @@ __device__ __forceinline__ void follow_launch()
     asm volatile("griddepcontrol.wait;" ::: "memory");
 }
 
+// A number that all lanes have, of which the compiler knows nothing: as a predicate it would be spilled.
+__device__ __forceinline__ unsigned as_number(unsigned number) { return __shfl_sync(0xffffffff, number, 0); }
+
 // How a tile is computed in this launch.
 enum class Way { SKIP, PARTS, EXACT };
 
@@ -71,22 +74,28 @@ __device__ __forceinline__ void consume_tile(
 // Computes tiles, each in the way that `way` returns for its verdicts.
 template <bool TRANS_A, bool TRANS_B, class Format, int BM, int BN, int STAGES, int GROUP, class Choose, class Multiply>
 __device__ __forceinline__ void multiply_parts(
-    const SplitProduct<Format, BM, BN>& parts, const PartsSlice& it, char* shared, Choose way, Multiply multiply)
+    const SplitProduct<Format, BM, BN>& parts, const PartsSlice& it, char* shared, unsigned* tickets, Choose way,
+    Multiply multiply)
 {
     PartsRing<Format, BM, BN, STAGES> ring(shared, parts);
-    ring.open();
-    const auto way_of = [&](const auto& tile) { return way(parts.verdict(tile.a_strip, tile.b_strip)); };
+    const unsigned plain = as_number(way(parts.all_verdicts()) == Way::PARTS);
+    ring.open();  // all threads of the block have read verdicts
+    const auto way_of = [&](const auto& tile) {
+        return plain ? Way::PARTS : way(parts.verdict(tile.a_strip, tile.b_strip));
+    };
     if (threadIdx.x < 128) {  // the producer: one warp copies, the others give their registers
         give_back_registers<40>();
         if (threadIdx.x < 32)
             for (PartsTile<BM, BN, GROUP> tile(it.M, it.N); tile.exists(); tile.advance())
                 if (way_of(tile) == Way::PARTS) ring.load(tile);
+        if (plain && threadIdx.x / 32 == 1) parts.forget_verdicts_as_warp(tickets);
     } else {
         take_registers<232>();
         const PartsPlace place;
         for (PartsTile<BM, BN, GROUP> tile(it.M, it.N); tile.exists(); tile.advance())
             consume_tile<TRANS_A, TRANS_B, BM, BN>(parts, it, ring, place, tile, way_of(tile), multiply);
     }
+    if (!plain) parts.forget_verdicts(tickets);
 }
 
 // Both launches of each slice. Tiles that `Format` does not suit are computed exactly, and so is the empty product.
@@ -106,7 +115,6 @@ __device__ __forceinline__ void split_and_multiply(
         const auto way = [&](unsigned verdict) {
             return it.depth > 0 && Format::suit(verdict) ? Way::PARTS : Way::EXACT;
         };
-        multiply_parts<TRANS_A, TRANS_B, Format, BM, BN, STAGES, GROUP>(parts, it, shared, way, multiply);
-        parts.forget_verdicts(tickets);
+        multiply_parts<TRANS_A, TRANS_B, Format, BM, BN, STAGES, GROUP>(parts, it, shared, tickets, way, multiply);
     }
 }

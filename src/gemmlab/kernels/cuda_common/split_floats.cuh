@@ -1,8 +1,22 @@
 // The launch before a product of parts: it reads floats, looks for what parts would not hold, and stores their parts.
+//
+// A piece of 64 rows x 128 of k passes through shared memory: floats come as they lie in memory, and leave as parts.
+//
+//     image     [64 of k][part][64 rows][64 halves]     16-byte units of a row swizzled (split_operands.cuh)
+//     floats    [64 rows][128 of k], or [128 of k][64 rows] with ACROSS, where k goes across contiguous elements
+//     told      what the two threads of a row tell each other, with ACROSS
+//
+// A block does this once, and its code is in no cache, so it takes as long to fetch as to execute. Hence short loops that
+// read shared memory: unrolled, with a thread's 64 floats in registers, they took twice the time.
 #pragma once
 
+#include "async_tile.cuh"
+#include "row_facts.cuh"
 #include "split_operands.cuh"
 #include "wgmma.cuh"
+
+constexpr int PIECE_BYTES = SPLIT_ROWS * 128;  // of a part of 64 of k
+constexpr int FLOATS_BYTES = 4 * SPLIT_ROWS * SPLIT_DEPTH;
 
 // The SPLIT_THREADS threads that split a piece: a block, or a warpgroup of a block with others.
 struct SplitBlock {
@@ -10,161 +24,189 @@ struct SplitBlock {
     static __device__ __forceinline__ void meet() { __syncthreads(); }
 };
 
-// Splits 64 rows x 128 of k. `unit` counts these pieces of the operand; element (row, k) lies at X[row * ld + k], or at
-// X[k * ld + row] with ACROSS. Shared memory takes an image of the piece, and 4 KB. JUDGE: its verdicts are not known yet.
+// Copies a piece that begins at X, with zeros for what does not exist.
+template <bool ACROSS, class Team>
+__device__ __forceinline__ void
+copy_floats(float* floats, const float* X, int ld, int rows_left, int depth_left)
+{
+    constexpr int LENGTH = ACROSS ? SPLIT_ROWS : SPLIT_DEPTH;  // of the lines that are contiguous in memory
+    const int lines = ACROSS ? depth_left : rows_left, length = ACROSS ? rows_left : depth_left;
+    // A thread copies the same columns of every n-th line.
+    const auto for_lines = [&](int width, auto copy) {
+        const int lines_at_once = width * SPLIT_THREADS / LENGTH;
+        const int first = width * Team::thread() / LENGTH, at = width * Team::thread() % LENGTH;
+        const int left = min(max(length - at, 0), width);
+        const float* from = X + first * static_cast<Offset>(ld) + at;
+#pragma unroll 4
+        for (int line = first; line < SPLIT_ROWS * SPLIT_DEPTH / LENGTH; line += lines_at_once) {
+            copy(floats + line * LENGTH + at, from, line < lines ? left : 0);
+            from += lines_at_once * static_cast<Offset>(ld);
+        }
+    };
+    if (ld % 4 == 0 && reinterpret_cast<unsigned long long>(X) % 16 == 0)
+        for_lines(4, [](float* to, const float* from, int left) { copy_four_async(to, from, left); });
+    else
+        for_lines(1, [](float* to, const float* from, int left) { copy_one_async(to, from, left > 0); });
+    commit_copies();
+    wait_for_copies<0>();
+    Team::meet();
+}
+
+// Stores the parts of COUNT scaled neighbours along k, 4 or 8, beginning at `k` of a row.
+template <class Format, int COUNT>
+__device__ __forceinline__ void store_parts(char* image, unsigned row, unsigned k, float scale, const float (&values)[COUNT])
+{
+    unsigned pairs[COUNT / 2][Format::PARTS];
+#pragma unroll
+    for (int i = 0; i < COUNT / 2; ++i) Format::split(values[2 * i] * scale, values[2 * i + 1] * scale, pairs[i]);
+#pragma unroll
+    for (int part = 0; part < Format::PARTS; ++part) {
+        char* const of_row = image + ((k / 64 * Format::PARTS + part) * SPLIT_ROWS + row) * 128;
+        char* const there = of_row + (k % 64 / 8 ^ row % 8) * 16 + k % 8 * 2;
+        if constexpr (COUNT == 8)
+            *reinterpret_cast<uint4*>(there) = make_uint4(pairs[0][part], pairs[1][part], pairs[2][part], pairs[3][part]);
+        else
+            *reinterpret_cast<uint2*>(there) = make_uint2(pairs[0][part], pairs[1][part]);
+    }
+}
+
+// Both ways of splitting call `found(row, facts, scale)` once for each row, by one thread.
+
+// Eight lanes have a row, and each of them four neighbours of every 32. A warp has four rows at a time, of which two have
+// the same bit 2 and two have not, so that the units of a row that half a warp stores are swizzled to different banks.
+template <bool JUDGE, class Team, class Format, class Found>
+__device__ __forceinline__ void split_along(const float* floats, char* image, const Found& found)
+{
+    const unsigned lane = Team::thread() % 32, warp = Team::thread() / 32;
+    const auto of_row = [](auto join) {
+#pragma unroll
+        for (int apart = 1; apart < 8; apart *= 2) join(apart);
+    };
+    const auto other = [](unsigned mine, int apart) { return __shfl_xor_sync(0xffffffff, mine, apart); };
+#pragma unroll 1
+    for (unsigned turn = 0; turn < 4; ++turn) {
+        const unsigned row = 16 * warp + turn / 2 * 8 + turn % 2 * 2 + lane / 16 + lane / 8 % 2 * 4;
+        const unsigned first = lane % 8 * 4;  // along k
+        float values[4][4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            const float4 four = *reinterpret_cast<const float4*>(floats + row * SPLIT_DEPTH + 32 * i + first);
+            values[i][0] = four.x, values[i][1] = four.y, values[i][2] = four.z, values[i][3] = four.w;
+        }
+        RowFacts facts;
+        for (const auto& four : values) facts.see(four);
+        of_row([&](int apart) {
+            facts.largest = max(facts.largest, other(facts.largest, apart));
+            facts.least = min(facts.least, other(facts.least, apart));
+        });
+        if (JUDGE && !__all_sync(0xffffffff, facts.is_plain())) {
+            for (const auto& four : values) facts.count_small(four), facts.count_zeros(four);
+            of_row([&](int apart) {
+                facts.small += other(facts.small, apart);
+                facts.zeros += other(facts.zeros, apart);
+                facts.least_but_0 = min(facts.least_but_0, other(facts.least_but_0, apart));
+            });
+        }
+        const Scale scale = scale_for<Format::TOP>(facts.largest);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) store_parts<Format>(image, row, 32 * i + first, scale.down, values[i]);
+        if (first == 0) found(row, facts, scale);
+    }
+}
+
+// Two threads have a row, each 64 of k. It is read twice, since its scale must be known first.
+template <bool JUDGE, class Team, class Format, class Found>
+__device__ __forceinline__ void
+split_across(const float* floats, char* image, unsigned (*told)[2][SPLIT_ROWS], const Found& found)
+{
+    const unsigned row = Team::thread() % SPLIT_ROWS, half = Team::thread() / SPLIT_ROWS;
+    const auto for_eights = [&](auto look) {
+#pragma unroll 1
+        for (unsigned k = 64 * half; k < 64 * half + 64; k += 8) {
+            float values[8];
+#pragma unroll
+            for (int i = 0; i < 8; ++i) values[i] = floats[(k + i) * SPLIT_ROWS + row];
+            look(k, values);
+        }
+    };
+    // Tells the other thread of the row, and returns what that has told.
+    const auto exchange = [&](int word, unsigned mine) -> const unsigned& {
+        told[word][half][row] = mine;
+        return told[word][1 - half][row];
+    };
+    RowFacts facts;
+    for_eights([&](unsigned, const auto& values) { facts.see(values); });
+    const unsigned &largest = exchange(0, facts.largest), &least = exchange(1, facts.least);
+    Team::meet();
+    facts.largest = max(facts.largest, largest);
+    facts.least = min(facts.least, least);
+    const Scale scale = scale_for<Format::TOP>(facts.largest);
+    for_eights([&](unsigned k, const auto& values) {
+        if constexpr (JUDGE) facts.count_small(values);
+        store_parts<Format>(image, row, k, scale.down, values);
+    });
+    if constexpr (JUDGE) {
+        if (__any_sync(0xffffffff, facts.least == 0))
+            for_eights([&](unsigned, const auto& values) { facts.count_zeros(values); });
+        const unsigned &small = exchange(2, facts.small), &zeros = exchange(3, facts.zeros),
+                       &least_but_0 = exchange(4, facts.least_but_0);
+        Team::meet();
+        facts.small += small;
+        facts.zeros += zeros;
+        facts.least_but_0 = min(facts.least_but_0, least_but_0);
+    }
+    if (half == 0) found(row, facts, scale);
+}
+
+// Splits a piece of an operand, of which `unit` is the number; element (row, k) lies at X[row * ld + k], or at
+// X[k * ld + row] with ACROSS. JUDGE: its verdicts are not known yet.
 template <bool ACROSS, bool JUDGE, class Team, class Format, int STRIP>
 __device__ __forceinline__ void split_piece(
     const SplitOperand<Format, STRIP>& to, unsigned unit, const float* X, int ld, int rows, int depth, char* image)
 {
     using Operand = SplitOperand<Format, STRIP>;
-    constexpr int PARTS = Format::PARTS, WARPS = SPLIT_THREADS / 32, PIECE_BYTES = SPLIT_ROWS * 128;
-    // Behind the image, what warps tell each other about a row.
-    using Words = unsigned(*)[SPLIT_ROWS];
-    const Words largest_of = reinterpret_cast<Words>(image + 2 * PARTS * PIECE_BYTES);
-    const Words least_of = largest_of + WARPS, counts_of = least_of + WARPS;
-    const int lane = Team::thread() % 32, warp = Team::thread() / 32;
+    constexpr int PARTS = Format::PARTS;
+    float* const floats = reinterpret_cast<float*>(image + 2 * PARTS * PIECE_BYTES);
     const unsigned pieces = to.strips * Operand::UNITS;
     const unsigned piece = ACROSS ? unit % pieces : unit / to.blocks, block = ACROSS ? unit / pieces : unit % to.blocks;
     const int first_row = static_cast<int>(piece) * SPLIT_ROWS, first_k = static_cast<int>(block) * SPLIT_DEPTH;
-    const int rows_left = rows - first_row, depth_left = min(depth - first_k, SPLIT_DEPTH);
+    const int depth_left = min(depth - first_k, SPLIT_DEPTH);
+    const Offset first = ACROSS ? first_k * static_cast<Offset>(ld) + first_row : first_row * static_cast<Offset>(ld) + first_k;
+    copy_floats<ACROSS, Team>(floats, X + first, ld, rows - first_row, depth_left);
 
-    // What a thread holds: pairs along k of rows 16 w + i for ALONG, 32 neighbours along k of two rows for ACROSS.
-    //     values[i][j]      ALONG: row 16 w + i, k = 2 l, 2 l + 1, 64 + 2 l, 65 + 2 l     ACROSS: row l + 32 i, k = 32 w + j
-    constexpr int LINES = ACROSS ? 2 : 16, COUNT = ACROSS ? 32 : 4;
-    float values[LINES][COUNT];
-    const auto row_of = [&](int i) { return ACROSS ? lane + 32 * i : 16 * warp + i; };
-    const auto k_of = [&](int j) { return ACROSS ? 32 * warp + j : 2 * lane + j % 2 + 64 * (j / 2); };
-#pragma unroll
-    for (int j = 0; j < COUNT; ++j)
-#pragma unroll
-        for (int i = 0; i < LINES; ++i) {
-            const int row = row_of(i), k = k_of(j);
-            const Offset at = ACROSS ? (first_k + k) * static_cast<Offset>(ld) + first_row + row
-                                     : (first_row + row) * static_cast<Offset>(ld) + first_k + k;
-            values[i][j] = row < rows_left && k < depth_left ? X[at] : 0.0f;
-        }
-
-    unsigned largest[LINES], least[LINES];
-#pragma unroll
-    for (int i = 0; i < LINES; ++i) {
-        largest[i] = 0;
-        least[i] = 0xffffffff;  // the least that is not zero, minus 1
-#pragma unroll
-        for (int j = 0; j < COUNT; ++j) {
-            largest[i] = max(largest[i], magnitude(values[i][j]));
-            least[i] = min(least[i], magnitude(values[i][j]) - 1);  // of a zero, the largest number
-        }
-        if constexpr (ACROSS) {
-            largest_of[warp][row_of(i)] = largest[i];
-            least_of[warp][row_of(i)] = least[i];
-        } else {
-            largest[i] = __reduce_max_sync(0xffffffff, largest[i]);
-            least[i] = __reduce_min_sync(0xffffffff, least[i]);
-        }
-    }
-    Team::meet();
-    if constexpr (ACROSS)
-#pragma unroll
-        for (int i = 0; i < LINES; ++i)
-#pragma unroll
-            for (int other = 0; other < WARPS; ++other) {
-                largest[i] = max(largest[i], largest_of[other][row_of(i)]);
-                least[i] = min(least[i], least_of[other][row_of(i)]);
-            }
-
-    if constexpr (JUDGE) {
-        // How many elements of a row are below 2^-12 of the largest, and how many are zero: two counts in one word.
-        unsigned usual = 0, every = 0;
-        const auto judge = [&](int i, unsigned counts) {
-            const unsigned exponent = largest[i] >> 23, least_exponent = least[i] >> 23, count = depth_left;
-            if (largest[i] == 0) return;  // all are zero, and exact
-            unsigned bits = 0;
-            if (exponent < LEAST_EXPONENT || exponent > MOST_EXPONENT) bits |= UNFIT;
-            if (exponent - least_exponent > 27) bits |= WIDE;
-            if (exponent - least_exponent > 100) bits |= WIDER;
-            if (4 * (counts & 0xffff) > count) bits |= SMALL;
-            if (4 * (counts >> 16) > 3 * count) bits |= THIN;
+    const unsigned strip = piece / Operand::UNITS, of_strip = piece % Operand::UNITS;
+    float* const scales = to.scales + (static_cast<Offset>(strip) * to.blocks + block) * STRIP + of_strip * SPLIT_ROWS;
+    unsigned usual = 0, every = 0;  // verdicts on rows that this thread has found, without odd ones and with them
+    const auto found = [&](unsigned row, const RowFacts& facts, Scale scale) {
+        scales[row] = scale.up;
+        if constexpr (JUDGE) {
+            const unsigned bits = facts.verdict(SPLIT_DEPTH - depth_left);
             every |= bits;
             if (halves_suit(bits)) usual |= bits;
-            else if (ACROSS ? warp == 0 : lane == 0) to.verdicts.list(first_row + row_of(i));
-        };
-#pragma unroll
-        for (int i = 0; i < LINES; ++i) {
-            const unsigned limit = largest[i] - min(largest[i], 12u << 23);
-            unsigned counts = 0;
-#pragma unroll
-            for (int j = 0; j < COUNT; ++j) {
-                const unsigned size = magnitude(values[i][j]);
-                if (k_of(j) < depth_left) counts += (size < limit) + (size == 0 ? 1 << 16 : 0);
-            }
-            if constexpr (ACROSS)
-                counts_of[warp][row_of(i)] = counts;
-            else
-                judge(i, __reduce_add_sync(0xffffffff, counts));
+            else to.verdicts.list(first_row + row);
         }
-        if constexpr (ACROSS) {
-            Team::meet();
-#pragma unroll
-            for (int i = 0; i < LINES; ++i) {
-                unsigned counts = 0;
-#pragma unroll
-                for (int other = 0; other < WARPS; ++other) counts += counts_of[other][row_of(i)];
-                judge(i, counts);
-            }
-        }
-        usual = __reduce_or_sync(0xffffffff, usual);
-        every = __reduce_or_sync(0xffffffff, every);
-        if (lane == 0) to.verdicts.add(piece / Operand::UNITS, usual, every);
-    }
-
-    // The image: [64 of k][part][64 rows][64 halves]. Units of 16 bytes are swizzled, so neither way has conflicts.
-    const auto unit_at = [&](int half, int part, int row, int of_row) {
-        return image + ((half * PARTS + part) * SPLIT_ROWS + row) * 128 + (of_row ^ row % 8) * 16;
     };
-#pragma unroll
-    for (int i = 0; i < LINES; ++i) {
-        const Scale scale = scale_for<Format::TOP>(largest[i]);
-        const int row = row_of(i);
-        constexpr int WIDTH = ACROSS ? 8 : 2;  // neighbours along k that are stored at a time
-#pragma unroll
-        for (int j = 0; j < COUNT; j += WIDTH) {
-            unsigned pairs[PARTS][WIDTH / 2];
-#pragma unroll
-            for (int two = 0; two < WIDTH; two += 2) {
-                unsigned short first[PARTS], second[PARTS];
-                Format::split(values[i][j + two] * scale.down, first);
-                Format::split(values[i][j + two + 1] * scale.down, second);
-#pragma unroll
-                for (int part = 0; part < PARTS; ++part)
-                    pairs[part][two / 2] = first[part] | static_cast<unsigned>(second[part]) << 16;
-            }
-            const int k = k_of(j);
-#pragma unroll
-            for (int part = 0; part < PARTS; ++part) {
-                char* const there = unit_at(k / 64, part, row, k % 64 / 8);
-                if constexpr (ACROSS)
-                    *reinterpret_cast<uint4*>(there) =
-                        make_uint4(pairs[part][0], pairs[part][1], pairs[part][2], pairs[part][3]);
-                else
-                    *reinterpret_cast<unsigned*>(there + k % 8 * 2) = pairs[part][0];
-            }
-        }
-        const unsigned in_strip = piece % Operand::UNITS * SPLIT_ROWS + row;
-        const Offset cell = static_cast<Offset>(piece / Operand::UNITS) * to.blocks + block;
-        if (ACROSS ? warp == 0 : lane == 0) to.scales[cell * STRIP + in_strip] = scale.up;
-    }
+    if constexpr (ACROSS)
+        split_across<JUDGE, Team, Format>(
+            floats, image, reinterpret_cast<unsigned(*)[2][SPLIT_ROWS]>(floats + SPLIT_ROWS * SPLIT_DEPTH), found);
+    else
+        split_along<JUDGE, Team, Format>(floats, image, found);
     publish_to_copies();
     Team::meet();
     if (Team::thread() == 0) {
-        const unsigned strip = piece / Operand::UNITS, of_strip = piece % Operand::UNITS;
         for (int half = 0; half < 2; ++half)
             for (int part = 0; part < PARTS; ++part)
                 store_bulk(
                     const_cast<char*>(to.stage(strip, block, half)) + part * Operand::PART_BYTES + of_strip * PIECE_BYTES,
                     shared_address(image) + (half * PARTS + part) * PIECE_BYTES, PIECE_BYTES);
         commit_stores();
-        wait_until_read();
     }
+    if constexpr (JUDGE) {
+        usual = __reduce_or_sync(0xffffffff, usual);
+        every = __reduce_or_sync(0xffffffff, every);
+        if (Team::thread() % 32 == 0) to.verdicts.add(strip, usual, every);
+    }
+    if (Team::thread() == 0) wait_until_read();
 }
 
 // Splits piece `unit` of both operands, those of A first.

@@ -113,6 +113,13 @@ struct SplitProduct {
             for (unsigned i = threadIdx.x; i < this->tickets() + more; i += blockDim.x) tickets[i] = 0;
     }
 
+    // The same by one warp of each block, after a barrier behind which no thread needs verdicts.
+    __device__ __forceinline__ void forget_verdicts_as_warp(unsigned* tickets, unsigned more = 0) const
+    {
+        if (take_last_ticket_as_warp(tickets, gridDim.x))
+            for (unsigned i = threadIdx.x % 32; i < this->tickets() + more; i += 32) tickets[i] = 0;
+    }
+
 private:
     __device__ __forceinline__ SplitProduct(int M, int N, int depth, char* free, unsigned* tickets)
         : a(M, depth, free, tickets), b(N, depth, free, tickets)

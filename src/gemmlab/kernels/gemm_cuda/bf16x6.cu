@@ -13,7 +13,7 @@ args = "M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, workspace, tickets, phase"
 grid = """(ceil_div(M, BM) * BM + ceil_div(N, BN) * BN) // 64 * ceil_div(min(K, SLICE), 128) if phase % 2 == 0 \
     else min(BLOCKS, ceil_div(M, BM) * ceil_div(N, BN))"""
 threads = "128 if phase % 2 == 0 else 384"
-smem_bytes = "53248 if phase % 2 == 0 else STAGES * 384 * (BM + BN) + 16 * (BM + BN) + 128 + 32 * (BM + BN + 8)"
+smem_bytes = "84480 if phase % 2 == 0 else STAGES * 384 * (BM + BN) + 16 * (BM + BN) + 128 + 32 * (BM + BN + 8)"
 steps = "128 * ceil_div(K, 128) * ceil_div(ceil_div(M, BM) * ceil_div(N, BN), max(1, blocks))"
 workspace = "2048 + 772 * ceil_div(min(K, SLICE), 128) * (ceil_div(M, BM) * BM + ceil_div(N, BN) * BN)"
 tickets = "39 + ceil_div(M, BM) * (2 + BM // 32) + ceil_div(N, BN) * (2 + BN // 32)"
@@ -46,6 +46,7 @@ GROUP = [4, 8, 16]
 */
 
 #include "parts_product.cuh"
+#include "parts_sums.cuh"
 
 // Element by element a = a1 + a2 + a3 and b = b1 + b2 + b3, in bfloat16, so
 //
@@ -77,47 +78,18 @@ struct SixProducts {
 
 // Adds the products of all blocks of k, as the producer brings them, to the sums of a warpgroup; `products` multiplies
 // the parts of 16 of k.
-template <int BM, int BN, bool SHORT_SUMS, class Ring, class Products>
+template <int BM, int BN, bool SHORT_SUMS, bool TURNS = true, class Ring, class Products>
 __device__ __forceinline__ void multiply_bfloats(
     float (&sums)[BN / 2], Ring& ring, PartsPlace place, unsigned blocks, Products products)
 {
-    constexpr int TOGETHER = SHORT_SUMS ? 1 : 2;  // stages, of 64 of k each, that make a sum
-    const int first_row = place.row / 64 * 64;    // of the warpgroup
-    for (unsigned done = 0; done < 2 * blocks; done += TOGETHER) {
-        float high[BN / 2], low[BN / 2];  // a1 b1; the others, which are small
-        typename Ring::Stage stages[TOGETHER];
-#pragma unroll
-        for (int at = 0; at < TOGETHER; ++at) {
-            stages[at] = ring.next();
-            const Rows a1 = rows_of_128_bytes(stages[at].a + first_row * 128);
-            const Rows b1 = rows_of_128_bytes(stages[at].b);
-            const Rows a2 = further(a1, BM * 128), a3 = further(a2, BM * 128);
-            const Rows b2 = further(b1, BN * 128), b3 = further(b2, BN * 128);
-            begin_products();
-#pragma unroll
-            for (int k = 0; k < 128; k += 32) {  // bytes
-                const bool add = at + k > 0;
-                const ThreeRows a = {further(a1, k), further(a2, k), further(a3, k)};
-                const ThreeRows b = {further(b1, k), further(b2, k), further(b3, k)};
-                products(high, low, a, b, add);
-            }
-            commit_products();
-        }
-        if constexpr (TOGETHER == 2) {
-            wait_for_products<1>();
-            ring.release(stages[0]);
-        }
-        wait_for_products<0>();
-        ring.release(stages[TOGETHER - 1]);
-        pin(high);
-        pin(low);
-#pragma unroll
-        for (int i = 0; i < BN / 2; ++i) {
-            const float a_scale = stages[0].a_scales[place.row + i % 4 / 2 * 8];
-            const float b_scale = stages[0].b_scales[place.col + i / 4 * 8 + i % 2];
-            sums[i] = fmaf((high[i] + low[i]) * a_scale, b_scale, sums[i]);
-        }
-    }
+    constexpr int STEPS = SHORT_SUMS ? 4 : 8;  // of 16 of k, that make a sum
+    add_products<BM, BN, STEPS, TURNS>(
+        sums, ring, place, blocks,
+        [&](auto& high, auto& low, Rows a1, Rows b1, bool add) {
+            const Rows a2 = further(a1, BM * 128), b2 = further(b1, BN * 128);
+            products(high, low, {a1, a2, further(a2, BM * 128)}, {b1, b2, further(b2, BN * 128)}, add);
+        },
+        [](float high, float low) { return high + low; });
 }
 
 template <int BM, int BN, int STAGES, int GROUP, int SLICE, bool TRANS_A, bool TRANS_B, bool SHORT_SUMS>

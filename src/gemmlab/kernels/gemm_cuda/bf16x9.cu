@@ -13,7 +13,7 @@ args = "M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, workspace, tickets, phase"
 grid = """(ceil_div(M, BM) * BM + ceil_div(N, BN) * BN) // 64 * ceil_div(min(K, SLICE), 128) if phase % 2 == 0 \
     else min(BLOCKS, ceil_div(M, BM) * ceil_div(N, BN))"""
 threads = "128 if phase % 2 == 0 else 384"
-smem_bytes = "53248 if phase % 2 == 0 else STAGES * 384 * (BM + BN) + 16 * (BM + BN) + 128 + 32 * (BM + BN + 8)"
+smem_bytes = "84480 if phase % 2 == 0 else STAGES * 384 * (BM + BN) + 16 * (BM + BN) + 128 + 32 * (BM + BN + 8)"
 steps = "128 * ceil_div(K, 128) * ceil_div(ceil_div(M, BM) * ceil_div(N, BN), max(1, blocks))"
 workspace = "2048 + 772 * ceil_div(min(K, SLICE), 128) * (ceil_div(M, BM) * BM + ceil_div(N, BN) * BN)"
 tickets = "39 + ceil_div(M, BM) * (2 + BM // 32) + ceil_div(N, BN) * (2 + BN // 32)"

@@ -15,8 +15,8 @@ grid = """(ceil_div(M, BM) * BM + ceil_div(N, BN) * BN) // 64 * ceil_div(min(K, 
     else min(BLOCKS, max(ceil_div(M, BM) * ceil_div(N, BN), \
     (ceil_div(M, BM) * BM + ceil_div(N, BN) * BN) // 64 * ceil_div(min(K, SLICE), 128) // 16))"""
 threads = "128 if phase % 3 == 0 else 384"
-smem_bytes = """36864 if phase % 3 == 0 else 16 * (BM + BN) + 128 + 32 * (BM + BN + 8) + 16 + \
-    (STAGES * 256 * (BM + BN) if phase % 3 == 1 else (STAGES - 1) * 384 * (BM + BN))"""
+smem_bytes = """68096 if phase % 3 == 0 else 16 * (BM + BN) + 128 + 32 * (BM + BN + 8) + 16 + \
+    (STAGES * 256 * (BM + BN) if phase % 3 == 1 else max(168960, (STAGES - 1) * 384 * (BM + BN)))"""
 steps = "128 * ceil_div(K, 128) * ceil_div(ceil_div(M, BM) * ceil_div(N, BN), max(1, blocks))"
 workspace = "2048 + 772 * ceil_div(min(K, SLICE), 128) * (ceil_div(M, BM) * BM + ceil_div(N, BN) * BN)"
 tickets = "42 + ceil_div(M, BM) * (2 + BM // 32) + ceil_div(N, BN) * (2 + BN // 32)"
@@ -33,7 +33,7 @@ expect = [
     { shape = "128x128x1024", that = "executed_FFMA == 1024 * K // 32 and global_atomic_requests == 2" },
     # Registers of the producer wait in memory, and others while operands are split and between tiles; none while parts
     # are multiplied.
-    { shape = "128x128x1024", that = "local_load_requests <= 500 + 32 * K // 128" },
+    { shape = "128x128x1024", that = "local_load_requests <= 520 + 32 * K // 128" },
 ]
 
 [params]
@@ -58,17 +58,10 @@ BN = [64, 128]
 //   phase 2   where the halves were, the strips of all other tiles split in bfloat16; then those tiles, by bfloat16 if that
 //             suits, else exactly
 //
-// A launch that nobody needs takes 5 us, if only for its code, which is in no cache. So phase 2, which mostly ends at
+// A launch that nobody needs takes 1 to 3 us, if only for its code, which is in no cache. So phase 2, which mostly ends at
 // once, is one launch and not two: its blocks take pieces in turn, and wait until all are split. (ptxas serialises the
 // products of two loops in a row, so phase 1 cannot go on with it.)
 // A NaN costs nearly nothing; a matrix with magnitudes of all sizes takes twice the time.
-
-// The same number, of which the compiler knows nothing: it is not kept as a predicate.
-__device__ __forceinline__ unsigned afresh(unsigned number)
-{
-    asm volatile("" : "+r"(number));
-    return number;
-}
 
 // The producer's warp and both warpgroups that multiply: images are read, the memory of stages is free.
 __device__ __forceinline__ void meet_after_split() { asm volatile("bar.sync 2, 288;" ::: "memory"); }
@@ -97,9 +90,10 @@ __global__ void __launch_bounds__(PARTS_THREADS, 1) by_tile(
     } else if (step == 1) {
         Halves halves(M, N, it.depth, workspace, tickets);
         PartsRing<TwoHalves, BM, BN, STAGES> ring(shared, halves);
-        ring.open();
         halves.set_odd_lines_apart();
-        const unsigned others = afresh(it.depth == 0 || !TwoHalves::suit(halves.all_verdicts()));
+        const unsigned others = as_number(it.depth == 0 || !TwoHalves::suit(halves.all_verdicts()));
+        const unsigned plain = as_number(!others && !halves.apart);
+        ring.open();  // all threads of the block have read verdicts
         const auto suit = [&](const auto& tile) {
             return !others || (it.depth > 0 && TwoHalves::suit(halves.verdict(tile.a_strip, tile.b_strip)));
         };
@@ -108,6 +102,7 @@ __global__ void __launch_bounds__(PARTS_THREADS, 1) by_tile(
             if (threadIdx.x < 32)
                 for (Tiles tile(M, N); tile.exists(); tile.advance())
                     if (suit(tile)) ring.load(tile);
+            if (plain && threadIdx.x / 32 == 1) halves.forget_verdicts_as_warp(tickets, Turns::SIZE);
         } else {
             take_registers<232>();
             const PartsPlace place;
@@ -119,13 +114,15 @@ __global__ void __launch_bounds__(PARTS_THREADS, 1) by_tile(
                     });
         }
         if (halves.apart) store_odd_lines<TRANS_A, TRANS_B>(halves, it, Turns{tickets + halves.tickets()});
-        if (!others) halves.forget_verdicts(tickets, Turns::SIZE, afresh(threadIdx.x));
+        if (!others && !plain) halves.forget_verdicts(tickets, Turns::SIZE, fresh_thread());
     } else {
         Bfloats bfloats(M, N, it.depth, workspace, tickets);
         bfloats.set_odd_lines_apart();
         // All verdicts are 0 where they have been forgotten.
         if (it.depth > 0 && TwoHalves::suit(bfloats.all_verdicts())) return;
-        PartsRing<ThreeBfloats, BM, BN, STAGES - 1> ring(shared, bfloats);
+        // Stages end where the memory for splitting ends, or behind it: what follows them is needed meanwhile.
+        constexpr int SPLIT_BYTES = 84480, STAGES_BYTES = (STAGES - 1) * 384 * (BM + BN);
+        PartsRing<ThreeBfloats, BM, BN, STAGES - 1> ring(shared + max(0, 2 * SPLIT_BYTES - STAGES_BYTES), bfloats);
         ring.open();
         const Turns turns = {tickets + bfloats.tickets()};
         const auto way_of = [&](const auto& tile) {
@@ -145,18 +142,17 @@ __global__ void __launch_bounds__(PARTS_THREADS, 1) by_tile(
             }
         } else {
             take_registers<232>();
-            constexpr int IMAGE_BYTES = 53248;
             split_other_strips<TRANS_A, TRANS_B>(
-                bfloats, it, turns, piece_behind(ring), shared + (group - 1) * IMAGE_BYTES);
+                bfloats, it, turns, piece_behind(ring), shared + (group - 1) * SPLIT_BYTES);
             meet_after_split();
             const PartsPlace place;
             for (Tiles tile(M, N); tile.exists(); tile.advance())
                 consume_tile<TRANS_A, TRANS_B, BM, BN>(
                     bfloats, it, ring, place, tile, way_of(tile),
                     [](auto& sums, auto& ring, PartsPlace place, unsigned blocks) {
-                        multiply_bfloats<BM, BN, SHORT_SUMS>(sums, ring, place, blocks, SixProducts());
+                        multiply_bfloats<BM, BN, SHORT_SUMS, false>(sums, ring, place, blocks, SixProducts());
                     });
         }
-        bfloats.forget_verdicts(tickets, Turns::SIZE, afresh(threadIdx.x));
+        bfloats.forget_verdicts(tickets, Turns::SIZE, fresh_thread());
     }
 }

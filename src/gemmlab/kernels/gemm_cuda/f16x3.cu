@@ -13,7 +13,7 @@ args = "M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, workspace, tickets, phase"
 grid = """(ceil_div(M, BM) * BM + ceil_div(N, BN) * BN) // 64 * ceil_div(min(K, SLICE), 128) if phase % 2 == 0 \
     else min(BLOCKS, ceil_div(M, BM) * ceil_div(N, BN))"""
 threads = "128 if phase % 2 == 0 else 384"
-smem_bytes = "36864 if phase % 2 == 0 else STAGES * 256 * (BM + BN) + 16 * (BM + BN) + 128 + 32 * (BM + BN + 8)"
+smem_bytes = "68096 if phase % 2 == 0 else STAGES * 256 * (BM + BN) + 16 * (BM + BN) + 128 + 32 * (BM + BN + 8)"
 steps = "128 * ceil_div(K, 128) * ceil_div(ceil_div(M, BM) * ceil_div(N, BN), max(1, blocks))"
 workspace = "2048 + 516 * ceil_div(min(K, SLICE), 128) * (ceil_div(M, BM) * BM + ceil_div(N, BN) * BN)"
 tickets = "39 + ceil_div(M, BM) * (2 + BM // 32) + ceil_div(N, BN) * (2 + BN // 32)"
@@ -46,6 +46,7 @@ GROUP = [4, 8, 16]
 */
 
 #include "parts_product.cuh"
+#include "parts_sums.cuh"
 
 // Element by element a = a1 + a2 / 2^11 and b = b1 + b2 / 2^11, in halves, so
 //
@@ -59,36 +60,16 @@ GROUP = [4, 8, 16]
 template <int BM, int BN, bool SHORT_SUMS, class Ring>
 __device__ __forceinline__ void multiply_halves(float (&sums)[BN / 2], Ring& ring, PartsPlace place, unsigned blocks)
 {
-    constexpr int SUM_BYTES = SHORT_SUMS ? 64 : 128;  // of a row, that make a sum
-    const int first_row = place.row / 64 * 64;        // of the warpgroup
-    for (unsigned stage_of_k = 0; stage_of_k < 2 * blocks; ++stage_of_k) {
-        const auto stage = ring.next();
-        const Rows a1 = rows_of_128_bytes(stage.a + first_row * 128), a2 = further(a1, BM * 128);
-        const Rows b1 = rows_of_128_bytes(stage.b), b2 = further(b1, BN * 128);
-#pragma unroll
-        for (int first = 0; first < 128; first += SUM_BYTES) {
-            float high[BN / 2], low[BN / 2];  // a1 b1; a1 b2 + a2 b1
-            begin_products();
-#pragma unroll
-            for (int k = first; k < first + SUM_BYTES; k += 32) {  // bytes
-                multiply_f16(high, further(a1, k), further(b1, k), k > first);
-                multiply_f16(low, further(a1, k), further(b2, k), k > first);
-                multiply_f16(low, further(a2, k), further(b1, k), true);
-            }
-            commit_products();
-            wait_for_products<0>();
-            if (first + SUM_BYTES == 128) ring.release(stage);
-            pin(high);
-            pin(low);
-#pragma unroll
-            for (int i = 0; i < BN / 2; ++i) {
-                const float product = fmaf(low[i], 1.0f / 2048, high[i]);
-                const float a_scale = stage.a_scales[place.row + i % 4 / 2 * 8];
-                const float b_scale = stage.b_scales[place.col + i / 4 * 8 + i % 2];
-                sums[i] = fmaf(product * a_scale, b_scale, sums[i]);
-            }
-        }
-    }
+    constexpr int STEPS = SHORT_SUMS ? 2 : 4;  // of 16 of k, that make a sum
+    add_products<BM, BN, STEPS, true>(
+        sums, ring, place, blocks,
+        [](auto& high, auto& low, Rows a1, Rows b1, bool add) {
+            const Rows a2 = further(a1, BM * 128), b2 = further(b1, BN * 128);
+            multiply_f16(high, a1, b1, add);
+            multiply_f16(low, a1, b2, add);
+            multiply_f16(low, a2, b1, true);
+        },
+        [](float high, float low) { return fmaf(low, 1.0f / 2048, high); });
 }
 
 template <int BM, int BN, int STAGES, int GROUP, int SLICE, bool TRANS_A, bool TRANS_B, bool SHORT_SUMS>

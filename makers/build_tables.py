@@ -37,6 +37,7 @@ from blocks import (
     other_cpus,
     outside,
     overhead,
+    packs,
     parts,
     peak_loops,
     pictures,
@@ -60,11 +61,11 @@ from blocks.records import ROOT
 
 BLOCK = re.compile(r"(<!-- begin ([a-z0-9_-]+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
 MODULES = (
-    cpu, cpu_sizes, other_cpus, dask, many_cores, gpu_times, gpu_counts, gpu_bounds, gpu_rungs, gpu_code, profiles,
-    claims_page, reductions, tensor, tensor_code, tf32_rows, source_test, tensor_profiles, parts, diffs, pictures,
-    model, changes, overhead, api, float32, beside_triton, fuzzed, suite, shapes, suite_costs, regret, searches,
-    sanitizer, dram_roofline, sass_code, sass_on_gpu_runs, peak_loops, many_gpus, exercises, copy_helpers, outside,
-    choices_printed, archive,
+    cpu, cpu_sizes, other_cpus, packs, dask, many_cores, gpu_times, gpu_counts, gpu_bounds, gpu_rungs, gpu_code,
+    profiles, claims_page, reductions, tensor, tensor_code, tf32_rows, source_test, tensor_profiles, parts, diffs,
+    pictures, model, changes, overhead, api, float32, beside_triton, fuzzed, suite, shapes, suite_costs, regret,
+    searches, sanitizer, dram_roofline, sass_code, sass_on_gpu_runs, peak_loops, many_gpus, exercises, copy_helpers,
+    outside, choices_printed, archive,
 )  # fmt: skip
 BLOCKS: Mapping[str, Callable[[], str]] = {name: block for part in MODULES for name, block in part.BLOCKS.items()}
 

@@ -118,6 +118,9 @@ def bench(
     reproducible: Annotated[
         bool, typer.Option("--reproducible", help="Also time the library call with reproducible=True.")
     ] = False,
+    packed: Annotated[
+        bool, typer.Option("--packed", help="Also time the library call on a CPU with a packed b.")
+    ] = False,
     naive: Annotated[bool, typer.Option(help="Compare with the naive kernel too.")] = True,
     function: KernelFlag = None,
     grid: GridFlag = None,
@@ -164,8 +167,8 @@ def bench(
             processes=processes, seed=seed, timeout_s=timeout, verify=verify, naive=naive,
             budget_s=math.inf if budget is None else seconds_of(budget),
             configs=[parse_config(text.split(",")) for text in config or []], some_configs=configs, suite=suite,
-            shapes_of=family, precision=precision, reproducible=reproducible, alpha=alpha, beta=beta, facts=flags,
-            target=target, floor=floor, progress=show,
+            shapes_of=family, precision=precision, reproducible=reproducible, packed=packed, alpha=alpha, beta=beta,
+            facts=flags, target=target, floor=floor, progress=show,
         )  # fmt: skip
     if save is not None:
         save_record(result.record, save)

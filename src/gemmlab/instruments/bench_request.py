@@ -55,6 +55,8 @@ class BenchRequest:
     """The precision of gemmlab's own call, or several, separated by commas; kernels have their own."""
     reproducible: bool = False
     """True if gemmlab's own call is also timed with `reproducible=True`."""
+    packed: bool = False
+    """True if gemmlab's own call on a CPU is also timed with a packed b."""
     factors: Mapping[str, float] = field(default_factory=dict)
     """Name -> value of alpha or beta, for every problem; by default alpha is 1 and beta 0."""
     budget_s: float = inf
@@ -70,7 +72,7 @@ class BenchRequest:
         from gemmlab.timing.configurations import config_specs
         from gemmlab.timing.families import family_of
         from gemmlab.timing.float64_on_gpu import NOTE, product_on_gpu
-        from gemmlab.timing.peers import REPRODUCIBLE, parse_contestant, parse_peers
+        from gemmlab.timing.peers import PACKED, REPRODUCIBLE, parse_contestant, parse_peers
 
         op, where = find_op(self.op), self.device.device_name
         if op.file is None:
@@ -80,6 +82,8 @@ class BenchRequest:
             raise UsageError("--precision is for the library call; a kernel has its own")
         if self.reproducible and (self.kernels or op.unit != GFLOPS):
             raise UsageError("--reproducible is for the library call of products, batches and groups")
+        if self.packed and (self.kernels or op.name != GemmOp.name or not family.host_threads):
+            raise UsageError("--packed is for the library call of products on a CPU")
         if self.kernels or not (family.library_call or family.array_call):
             ours = config_specs(self._kernels(), where, mode, self.configs, self.some_configs)
         elif self.configs or self.some_configs is not None:
@@ -90,7 +94,8 @@ class BenchRequest:
                 raise UsageError(f"--precision {unknown[0]}: precisions are {', '.join(REQUESTS)}")
             calls = ["gemmlab" if precision == HIGHEST else f"gemmlab:{precision}" for precision in precisions]
             ends = ("", REPRODUCIBLE) if self.reproducible else ("",)
-            ours = [parse_contestant(f"{call}{end}", where, mode, self.op) for call in calls for end in ends]
+            names = [*(f"{call}{end}" for call in calls for end in ends), *((PACKED,) if self.packed else ())]
+            ours = [parse_contestant(name, where, mode, self.op) for name in names]
         products = self._with_factors(op, op.parse_sizes(self._sizes() or family.bench_sizes))
         problems, notes = same_for_all([one.kernel for one in self.kernels], op, products)
         if op.name == GemmOp.name and where.family == "cuda" and self.verify:

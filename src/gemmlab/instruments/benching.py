@@ -51,6 +51,7 @@ def bench(
     beta: float | None = None,
     precision: str = HIGHEST,
     reproducible: bool = False,
+    packed: bool = False,
     rounds: int = 15,
     processes: int = 3,
     seed: int = 0,
@@ -75,7 +76,8 @@ def bench(
     default the CPU, and for GPU kernels a GPU, else the emulator. `mode` is the state of the caches before a call,
     `"warm"` or `"cold"`. `peers` are names of libraries, `"installed"` or `"none"`; `threads` one number or several.
     `alpha` and `beta` are the factors of the product, `precision` that of the library call, or several, separated by
-    commas. With `reproducible` the library call is also timed with `reproducible=True`.
+    commas. With `reproducible` the library call is also timed with `reproducible=True`, with `packed` (on a CPU) with a
+    packed b.
 
     Contestants are processes, started `processes` times, that take `rounds` turns each. One that does not answer for
     `timeout_s` seconds is left out. After `budget_s` seconds of timing no contestant is timed a second time at a size.
@@ -96,7 +98,8 @@ def bench(
         processes=processes, seed=seed, timeout_s=timeout_s, budget_s=budget_s, verify=verify, naive=naive,
         configs=named, some_configs=some,
         suite=bool(suite), shapes_of=suite if isinstance(suite, str) else None,
-        precision=precision, reproducible=reproducible, alpha=alpha, beta=beta, facts=stated_facts(facts, names),
+        precision=precision, reproducible=reproducible, packed=packed, alpha=alpha, beta=beta,
+        facts=stated_facts(facts, names),
         target=target, floor=floor,
         progress=progress,
     )  # fmt: skip

@@ -34,6 +34,8 @@ _PACKAGES = {"torch": "torch", "cupy": "cupy", "cub": "cuda.compute", "numpy": "
 """Peers that are Python packages -> the module to import."""
 REPRODUCIBLE = ":reproducible"
 """The end of the name of gemmlab's own call with `reproducible=True`."""
+PACKED = "gemmlab:packed"
+"""gemmlab's own call on a CPU whose b was packed before (`gemmlab.pack`)."""
 _OUR_ROLES = {"gemmlab": "library call", "kernel": "rung", "probe": "peak"}
 _ROLES = {**_OUR_ROLES, "cublaslt": "quoted"}
 
@@ -74,6 +76,8 @@ class Spec:
     """
     reproducible: bool = False
     """True for gemmlab's own call with `reproducible=True`."""
+    packed: bool = False
+    """True for gemmlab's own call with a packed b."""
     host: str = ""
     """Contestants with the same host share one process; with an empty host a contestant has a separate process."""
 
@@ -97,7 +101,7 @@ PROBE = Spec("probe", "probe")
 
 def parse_contestant(text: str, device: DeviceName = CPU, mode: str = "warm", op: str = "gemm") -> Spec:
     """Return the contestant that `text` names: `gemmlab`, `gemmlab:PRECISION`, either with `:reproducible` behind it,
-    `kernel:ID`, or a peer.
+    `gemmlab:packed`, `kernel:ID`, or a peer.
 
     Raises `UsageError` for a contestant that the device does not have, `PeerError` for one that is not installed.
     """
@@ -106,6 +110,8 @@ def parse_contestant(text: str, device: DeviceName = CPU, mode: str = "warm", op
     if head == "kernel" and colon:
         return kernel_spec(named_kernel(tail), device, mode)
     if head == "gemmlab" and (family.library_call or family.array_call):
+        if text == PACKED and op == "gemm" and family.host_threads:
+            return Spec(text, "gemmlab", device=device, mode=mode, packed=True)
         request = text.removesuffix(REPRODUCIBLE)
         same = request != text
         if request == "gemmlab":

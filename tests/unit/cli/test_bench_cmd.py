@@ -91,6 +91,10 @@ def test_options_reach_the_plan(bench: Any) -> None:
     bench("--peers", "none", "--precision", "float32, highest", "--reproducible")
     names = ["gemmlab:float32", "gemmlab:float32:reproducible", "gemmlab", "gemmlab:reproducible"]
     assert [spec.name for spec in bench.plans[2].contestants] == names
+    bench("--peers", "none", "--packed")
+    assert [(spec.name, spec.packed) for spec in bench.plans[3].contestants] == [
+        ("gemmlab", False), ("gemmlab:packed", True)
+    ]  # fmt: skip
 
 
 def test_the_suite_s_shapes_are_the_sizes(bench: Any) -> None:
@@ -159,6 +163,8 @@ def test_wrong_results_and_missed_targets_end_with_1(bench: Any) -> None:
         (["--save", "/nonexistent/r.json"], 2, "no folder"),
         (["--suite", "--sizes", "64"], 2, "--suite, --sizes: name one of them"),
         (["--reproducible", "--op", "reduce"], 2, "--reproducible is for the library call of products"),
+        (["--packed", "--op", "batch"], 2, "--packed is for the library call of products on a CPU"),
+        (["naive_ijk", "--packed"], 2, "--packed is for the library call of products on a CPU"),
         (["naive_ijk", "--reproducible"], 2, "--reproducible is for the library call of products"),
         (["--family", "squares"], 2, "--family is for --suite"),
         (["--suite", "--family", "round"], 2, "no family 'round' in the suite; families are squares"),

@@ -253,6 +253,21 @@ def test_the_library_names_the_precision_in_which_the_processor_computes(
                 assert call.facts()["precision"] == used
 
 
+@pytest.mark.parametrize("trans_b", [False, True])
+@pytest.mark.parametrize("beta", [0.0, 0.5])
+def test_a_packed_operand_gives_the_result_of_the_plain_call(trans_b: bool, beta: float) -> None:
+    problem = GemmProblem(5, 40, 30, trans_b=trans_b, beta=beta)
+    with Arena(OP, [problem], seed=1) as arena:
+        results = []
+        for packed in (False, True):
+            arena.restore(0, None)
+            LibraryCall(packed=packed).prepare(_work(problem, arena)).run()
+            results.append(arena.placed[0]["c"].matrix(arena.memory).copy())
+        np.testing.assert_array_equal(results[0], results[1])
+        expected = OP.reference(problem, arena.fill(0))["c"]
+        assert np.all(np.abs(results[1] - expected.values) <= expected.bound)
+
+
 @pytest.mark.usefixtures("fake_cpu")
 def test_contestants_of_one_process_share_operands_and_each_finds_the_newest_output() -> None:
     problem = GemmProblem(5, 4, 3)

@@ -94,7 +94,7 @@ def test_fake_tensors_of_a_gpu_that_is_not_here() -> None:
             gemm(a, torch.empty(7, 3))
 
 
-def test_c_on_a_gpu_goes_to_the_library_s_call_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_c_on_a_gpu_goes_to_the_library_s_call_as_it_is_or_spread(monkeypatch: pytest.MonkeyPatch) -> None:
     operator, given = import_module("gemmlab.torch.operator"), list[Any]()
 
     def take(*_: Any, beta: float, c: Any, alpha: float, trans_a: bool, trans_b: bool, precision: str) -> None:
@@ -106,9 +106,11 @@ def test_c_on_a_gpu_goes_to_the_library_s_call_as_it_is(monkeypatch: pytest.Monk
         a, b, c = (torch.empty(*shape, device="cuda") for shape in ((5, 7), (7, 3), (5, 3)))
         operator._product(a, b, c, beta=2.0)
         operator._product(a, b, torch.empty((), device="cuda"), beta=2.0)
+        row, column, one = (torch.empty(*shape, device="cuda") for shape in ((7,), (7,), ((),)))
+        operator._product(row, column, one, beta=2.0)
         operator._product(a, b, c)
         operator._product(a, b)
-    assert given == [(2.0, (5, 3)), (2.0, (1,)), (0.0, None), (0.0, None)]
+    assert given == [(2.0, (5, 3)), (2.0, (5, 3)), (2.0, ()), (0.0, None), (0.0, None)]
 
 
 def test_it_is_exported() -> None:

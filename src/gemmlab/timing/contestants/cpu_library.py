@@ -26,9 +26,12 @@ from gemmlab.timing.contestants.places import GROUP, PRODUCTS, products_of, stor
 
 
 class LibraryCall:
-    """`gemmlab.gemm` or `gemmlab.sum` as a user calls it, argument handling included."""
+    """`gemmlab.gemm` or `gemmlab.sum` as a user calls it, argument handling included; `packed`: of a b that was packed
+    before.
+    """
 
-    def __init__(self, precision: str = FLOAT32, *, reproducible: bool = False) -> None:
+    def __init__(self, precision: str = FLOAT32, *, reproducible: bool = False, packed: bool = False) -> None:
+        self._packed = packed
         self._options = precision_options(precision, reproducible=reproducible)
         self._request = HIGHEST if reproducible else request_for(precision)
         self._precision = precision
@@ -58,7 +61,9 @@ class LibraryCall:
         way = cpu_way(self._request, (m, n, k))
         self._precision = way.kernel.precision_in(way.config)
         a, b, c = (host_array(work, name) for name in ("a", "b", "c"))
-        return partial(gemm, a, b, threads=work.threads, **self._options, **library_options(work, c))
+        options = {"threads": work.threads, **self._options, **library_options(work, c)}
+        right = gemmlab.pack(b, trans_b=options.pop("trans_b", False)) if self._packed else b
+        return partial(gemm, a, right, **options)
 
     def _group(self, work: Work) -> Callable[[], object]:
         return partial(library_group(work, host_array), threads=work.threads, **self._options)

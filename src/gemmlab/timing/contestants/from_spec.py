@@ -16,7 +16,8 @@ def make_contestant(spec: Mapping[str, Any]) -> Contestant:
     """Return the contestant that `spec`, the result of `gemmlab.timing.peers.Spec.to_json`, describes."""
     kind, where = spec["kind"], (spec.get("device", "cpu"), spec.get("mode", "warm"))
     if kind == "gemmlab" and family_of(parse_device(where[0]).family).host_threads:
-        return LibraryCall(spec.get("precision", FLOAT32), reproducible=spec.get("reproducible", False))
+        options = {name: bool(spec.get(name, False)) for name in ("reproducible", "packed")}
+        return LibraryCall(spec.get("precision", FLOAT32), **options)
     if kind == "numpy":
         return NumpyCall()
     if kind in ("kernel", "probe"):

@@ -10,6 +10,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 
 # What the published figures are measured at; half an hour on a machine that does nothing else.
 SIZES := 64,96,128,192,256,384,512,768,1000,1023,1024,1536,2048,3072
+PACKED := 4x4096x4096,12x4096x4096,16x4096x4096,32x4096x4096,64x4096x4096,16x1024x1024,16x512x512,256x1024x1024,1024
 SKINNY := 4096x64x4096,64x4096x4096,4096x4096x64,16x4096x4096,1x4096x4096
 PEERS := openblas:best,mkl,onednn
 SMALL := 32,64,96,128
@@ -90,6 +91,7 @@ results: $(STAMP)
 	$(BIN)/gemmlab climb --out $(RESULTS)
 	rm -f $(RESULTS)/climb.png
 	$(BIN)/gemmlab bench --sizes $(SIZES),$(SKINNY) --peers $(PEERS) --threads 1,2 --save $(RESULTS)/gemm.json
+	$(BIN)/gemmlab bench --packed --sizes $(PACKED) --peers $(PEERS) --threads 1,2 --no-naive --rounds 11 --save $(RESULTS)/packs.json
 	$(BIN)/gemmlab bench --precision float32 --sizes $(SIZES) --peers $(PEERS) --threads 1,2 --save $(RESULTS)/float32.json
 	$(BIN)/gemmlab bench --sizes $(SMALL) --peers numpy:best --threads 1,2 --save $(RESULTS)/small.json
 	$(BIN)/gemmlab bench --op reduce --sizes $(SUMS) --threads 1,2 --rounds 9 --save $(RESULTS)/reduce.json

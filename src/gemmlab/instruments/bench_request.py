@@ -84,6 +84,8 @@ class BenchRequest:
             raise UsageError("--reproducible is for the library call of products, batches and groups")
         if self.packed and (self.kernels or op.name != GemmOp.name or not family.host_threads):
             raise UsageError("--packed is for the library call of products on a CPU")
+        if self.packed and self.precision != HIGHEST:
+            raise UsageError("--packed: a packed operand is multiplied in float32; leave out --precision")
         if self.kernels or not (family.library_call or family.array_call):
             ours = config_specs(self._kernels(), where, mode, self.configs, self.some_configs)
         elif self.configs or self.some_configs is not None:

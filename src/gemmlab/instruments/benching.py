@@ -126,6 +126,8 @@ def run_request(
         raise UsageError(f"--target, --floor: on {where.id} nothing is timed")
     if what.configs or what.some_configs is not None:
         raise UsageError(f"--config, --configs: on {where.id} nothing is timed")
+    if what.packed or what.reproducible:
+        raise UsageError(f"--packed, --reproducible: on {where.id} nothing is timed")
     return _counted(what, report)
 
 

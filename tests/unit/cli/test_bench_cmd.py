@@ -164,6 +164,12 @@ def test_wrong_results_and_missed_targets_end_with_1(bench: Any) -> None:
         (["--suite", "--sizes", "64"], 2, "--suite, --sizes: name one of them"),
         (["--reproducible", "--op", "reduce"], 2, "--reproducible is for the library call of products"),
         (["--packed", "--op", "batch"], 2, "--packed is for the library call of products on a CPU"),
+        (["--packed", "--precision", "bf16x6"], 2, "--packed: a packed operand is multiplied in float32"),
+        (
+            ["naive", "--packed", "--device", "emulated:sm_80"],
+            2,
+            "--packed, --reproducible: on emulated:sm_80 nothing is timed",
+        ),
         (["naive_ijk", "--packed"], 2, "--packed is for the library call of products on a CPU"),
         (["naive_ijk", "--reproducible"], 2, "--reproducible is for the library call of products"),
         (["--family", "squares"], 2, "--family is for --suite"),

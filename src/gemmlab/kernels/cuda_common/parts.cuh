@@ -33,29 +33,31 @@ __device__ __forceinline__ void fence_of_gpu()
     asm volatile("fence.acq_rel.gpu;" ::: "memory");
 }
 
-// For all threads of a block: whether `blocks` - 1 others have taken this ticket before. What they had written until
-// then can be read, by loads that do not use the level-1 cache.
+// Whether `blocks` - 1 others have taken this ticket before. One thread of a block takes it, after a barrier of those
+// that have written; behind the next barrier what others had written before their tickets can be read, by loads that
+// do not use the level-1 cache.
+__device__ __forceinline__ bool takes_last_ticket(unsigned* ticket, unsigned blocks)
+{
+    fence_of_gpu();  // the parts are there for all before the count tells of them
+    const bool last = atomicInc(ticket, blocks - 1) == blocks - 1;
+    fence_of_gpu();  // and none is read before the count said that it is there
+    return last;
+}
+
+// The same for all threads of a block.
 __device__ __forceinline__ bool take_last_ticket(unsigned* ticket, unsigned blocks, unsigned thread = threadIdx.x)
 {
-    __syncthreads();  // what all threads of the block have written comes before the fence of one
+    __syncthreads();
     bool last = false;
-    if (thread == 0) {
-        fence_of_gpu();  // the parts are there for all before the count tells of them
-        last = atomicInc(ticket, blocks - 1) == blocks - 1;
-        fence_of_gpu();  // and none is read before the count said that it is there
-    }
+    if (thread == 0) last = takes_last_ticket(ticket, blocks);
     return __syncthreads_or(last);
 }
 
-// The same for a warp, which speaks for its block: a barrier came before.
+// The same for all lanes of a warp, behind a barrier of the block.
 __device__ __forceinline__ bool take_last_ticket_as_warp(unsigned* ticket, unsigned blocks)
 {
     bool last = false;
-    if (threadIdx.x % 32 == 0) {
-        fence_of_gpu();
-        last = atomicInc(ticket, blocks - 1) == blocks - 1;
-        fence_of_gpu();
-    }
+    if (threadIdx.x % 32 == 0) last = takes_last_ticket(ticket, blocks);
     return __any_sync(0xffffffff, last);
 }
 

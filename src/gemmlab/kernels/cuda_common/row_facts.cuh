@@ -36,7 +36,7 @@ struct RowFacts {
     {
         const float below = __uint_as_float(limit());
 #pragma unroll
-        for (int i = 0; i < COUNT; ++i)
+        for (int i = 0; i < COUNT; ++i)  // in PTX, so that the magnitude is a modifier of the comparison
             asm("{ .reg .pred p; setp.lt.f32 p, %1, %2; @p add.u32 %0, %0, 1; }"
                 : "+r"(small)
                 : "f"(fabsf(values[i])), "f"(below));
@@ -57,6 +57,7 @@ struct RowFacts {
     {
         if (largest == 0) return 0;  // all are zero, and exact
         const unsigned depth = 128 - absent, exponent = largest >> 23;
+        // Between the powers of two at or below the largest and below the least: a power of two is below itself here.
         const unsigned range = exponent - ((least ? least : least_but_0) - 1 >> 23);
         unsigned bits = 0;
         if (exponent < LEAST_EXPONENT || exponent > MOST_EXPONENT) bits |= UNFIT;

@@ -54,7 +54,8 @@ GROUP = [4, 8, 16]
 //                                                                   left out: they are at most 2^-22 of the first
 //
 // A bfloat16 has the exponents of a float, so it represents small elements beside large ones, which halves do not.
-// Launches, scales and sums are those of f16x3. The small products have a sum of their own: if a tensor core added them
+// Launches are those of f16x3. Rows are scaled to 2^57 (float_parts.cuh), and a sum stays in the tensor cores for 128 of
+// k, or for 64 where K is at most 1,280. The small products have a sum of their own: if a tensor core added them
 // to a large sum, it would truncate their last bits.
 
 // Where the three parts of 16 of k begin.

@@ -61,7 +61,7 @@ BN = [64, 128]
 // A launch that nobody needs takes 1 to 3 us, if only for its code, which is in no cache. So phase 2, which mostly ends at
 // once, is one launch and not two: its blocks take pieces in turn, and wait until all are split. (ptxas serialises the
 // products of two loops in a row, so phase 1 cannot go on with it.)
-// A NaN costs nearly nothing; a matrix with magnitudes of all sizes takes twice the time.
+// One NaN costs 2 to 10 %; a matrix with magnitudes of all sizes takes twice the time.
 
 // The producer's warp and both warpgroups that multiply: images are read, the memory of stages is free.
 __device__ __forceinline__ void meet_after_split() { asm volatile("bar.sync 2, 288;" ::: "memory"); }
@@ -121,8 +121,8 @@ __global__ void __launch_bounds__(PARTS_THREADS, 1) by_tile(
         // All verdicts are 0 where they have been forgotten.
         if (it.depth > 0 && TwoHalves::suit(bfloats.all_verdicts())) return;
         // Stages end where the memory for splitting ends, or behind it: what follows them is needed meanwhile.
-        constexpr int SPLIT_BYTES = 84480, STAGES_BYTES = (STAGES - 1) * 384 * (BM + BN);
-        PartsRing<ThreeBfloats, BM, BN, STAGES - 1> ring(shared + max(0, 2 * SPLIT_BYTES - STAGES_BYTES), bfloats);
+        constexpr int FOR_SPLITTING = 2 * SPLIT_BYTES<ThreeBfloats>, STAGES_BYTES = (STAGES - 1) * 384 * (BM + BN);
+        PartsRing<ThreeBfloats, BM, BN, STAGES - 1> ring(shared + max(0, FOR_SPLITTING - STAGES_BYTES), bfloats);
         ring.open();
         const Turns turns = {tickets + bfloats.tickets()};
         const auto way_of = [&](const auto& tile) {
@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(PARTS_THREADS, 1) by_tile(
         } else {
             take_registers<232>();
             split_other_strips<TRANS_A, TRANS_B>(
-                bfloats, it, turns, piece_behind(ring), shared + (group - 1) * SPLIT_BYTES);
+                bfloats, it, turns, piece_behind(ring), shared + (group - 1) * SPLIT_BYTES<ThreeBfloats>);
             meet_after_split();
             const PartsPlace place;
             for (Tiles tile(M, N); tile.exists(); tile.advance())

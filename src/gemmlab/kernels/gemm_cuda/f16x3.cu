@@ -53,8 +53,8 @@ GROUP = [4, 8, 16]
 //     a b  =  a1 b1  +  (a1 b2 + a2 b1) / 2^11  +  a2 b2 / 2^22, which is left out
 //
 // The first launch makes the halves (split_floats.cuh), the second multiplies them. Tensor cores cut off what sums do
-// not hold, so no sum stays in them for more than 64 of k, or 32 if K is small: then the two sums of products join
-// float32 sums in registers, with the scales of their row and column.
+// not hold, so no sum stays in them for more than 64 of k, or for 32 where K is at most 1,280. After that the two sums of
+// products join float32 sums in registers, with the scales of their row and column.
 
 // Adds the products of all blocks of k, as the producer brings them, to the sums of a warpgroup.
 template <int BM, int BN, bool SHORT_SUMS, class Ring>

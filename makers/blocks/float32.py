@@ -30,13 +30,7 @@ def tf32_errors(record: Mapping[str, Any]) -> str:
     length = computed[0]["k"]
     rows = [[row["data"], *("{:,.1f} / {:,.2f}".format(*row["errors"][way]) for way in TF32_WAYS)] for row in computed]
     table = markdown_table(["data", *(f"`{way}`" for way in TF32_WAYS.values())], rows, ("data",))
-    when = str(record["environment"].get("time_utc", ""))[:10]
-    m, n = record["shape"]
-    return (
-        f"{table}\n\nLargest error / root mean square over {m} x {n} results of {length:,} terms, in units of 2⁻²⁴ "
-        f"(abs(A) abs(B)); `torch` is cuBLAS with TF32 allowed. {record['device']}, {when}; `makers/float32_errors.py` "
-        "makes the record."
-    )
+    return f"{table}\n\n{_units(record)}; {length:,} terms. `torch` is cuBLAS with TF32 allowed. {_made(record)}"
 
 
 def errors(record: Mapping[str, Any]) -> str:
@@ -48,14 +42,21 @@ def errors(record: Mapping[str, Any]) -> str:
         for row in record["rows"]
     ]
     table = markdown_table(["data", "K", *(f"`{way}`" for way in WAYS.values())], rows, ("data",))
-    when = str(record["environment"].get("time_utc", ""))[:10]
-    m, n = record["shape"]
-    what = f"Largest error / root mean square over {m} x {n} results, in units of 2⁻²⁴ (abs(A) abs(B))"
     return (
-        f'{table}\n\n{what}. `by_tile` is named as the kernel: `precision="float32"` by itself chooses multiply-adds '
-        "for short sums and small products. `naive` is one chain of multiply-adds, `torch` cuBLAS in float32. "
-        f"{record['device']}, {when}; `makers/float32_errors.py` makes the record."
+        f"{table}\n\n{_units(record)}. `by_tile` is named as the kernel: "
+        '`precision="float32"` by itself chooses multiply-adds for short sums and small products. '
+        f"`naive` is one chain of multiply-adds, `torch` cuBLAS in float32. {_made(record)}"
     )
+
+
+def _units(record: Mapping[str, Any]) -> str:
+    m, n = record["shape"]
+    return f"Largest error / root mean square over {m} x {n} results, in units of 2⁻²⁴ (abs(A) abs(B))"
+
+
+def _made(record: Mapping[str, Any]) -> str:
+    when = str(record["environment"].get("time_utc", ""))[:10]
+    return f"{record['device']}, {when}; `makers/float32_errors.py` makes the record."
 
 
 def speeds(record: Record) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from blocks.markdown import interval, markdown_table, plain, provenance
-from blocks.records import CPU, RESULTS, load
+from blocks.records import CPU, by_processor
 from gemmlab.core.records import Record
 from gemmlab.results.summary import FASTEST, Row, summarise
 
@@ -14,9 +14,7 @@ def other_processors() -> str:
     """Return a table for each other processor with a record: at each size, the ratio of `gemmlab.gemm`'s speed to the
     fastest peer's.
     """
-    folders = sorted(path.parent.name for path in RESULTS.glob("cpu-*/gemm.json") if path.parent.name != CPU)
-    records = [(folder, record) for folder in folders if (record := load(f"{folder}/gemm.json")) is not None]
-    return "\n\n".join(_table(*each) for each in records)
+    return "\n\n".join(_table(folder, record) for folder, record in by_processor("gemm.json") if folder != CPU)
 
 
 def _table(folder: str, record: Record) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from blocks.markdown import interval, markdown_table, provenance
-from blocks.records import RESULTS, load
+from blocks.records import by_processor
 from gemmlab.core.records import Record
 from gemmlab.results.summary import FASTEST, Row, summarise
 from gemmlab.timing.peers import PACKED
@@ -13,9 +13,7 @@ from gemmlab.timing.peers import PACKED
 
 def packs() -> str:
     """Return a table for each processor with a record: times of the plain call and of that with a packed operand."""
-    folders = sorted(path.parent.name for path in RESULTS.glob("cpu-*/packs.json"))
-    records = [(folder, record) for folder in folders if (record := load(f"{folder}/packs.json")) is not None]
-    return "\n\n".join(_table(*each) for each in records)
+    return "\n\n".join(_table(*each) for each in by_processor("packs.json"))
 
 
 def _table(folder: str, record: Record) -> str:

@@ -73,6 +73,12 @@ def matching(pattern: str) -> list[str]:
     return sorted(str(path.relative_to(RESULTS)) for path in RESULTS.glob(pattern))
 
 
+def by_processor(name: str) -> list[tuple[str, Record]]:
+    """Return the records of this name of all CPUs, such as `"gemm.json"`, each with its folder."""
+    found = [(each.partition("/")[0], load(each)) for each in matching(f"cpu-*/{name}")]
+    return [(folder, record) for folder, record in found if record is not None]
+
+
 def with_defaults(kernel: str, config: Mapping[str, int]) -> dict[str, int]:
     """Return a recorded configuration, with defaults for parameters that its kernel has gained since; unchanged for a
     kernel that the catalog lacks.

@@ -12,8 +12,9 @@ from pathlib import Path
 from gemmlab.core.errors import PeerError, ProfilerError
 from gemmlab.core.precision import FLOAT32
 from gemmlab.core.time_limit import current_limit
-from gemmlab.timing.peers import Spec, worker_environment
+from gemmlab.timing.peers import Spec
 from gemmlab.timing.process import importable_here
+from gemmlab.timing.worker_setup import worker_environment
 from gemmlab.toolchain.code_archive import SWITCH
 
 TROUBLE = {

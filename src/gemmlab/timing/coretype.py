@@ -15,7 +15,8 @@ from gemmlab.core.stats import geometric_mean
 from gemmlab.ops.gemm import GemmOp
 from gemmlab.timing.arena import Arena
 from gemmlab.timing.families import Timing
-from gemmlab.timing.peers import Spec, core_types, find_library
+from gemmlab.timing.peer_libraries import find_library
+from gemmlab.timing.peers import Spec, core_types
 from gemmlab.timing.turns import Crew
 
 PROBE_SIZES = "192,512,1024"

@@ -1,37 +1,24 @@
-"""Parse contestants from text, find the peers installed here, and make the environment of each worker."""
+"""Parse contestants from text."""
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
-from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from gemmlab.core.cpu_facts import parse_cpu_list
-from gemmlab.core.environment import THREAD_VARIABLES
 from gemmlab.core.errors import PeerError, UsageError
-from gemmlab.core.hardware import cpu_info, require_cpus
+from gemmlab.core.hardware import cpu_info
 from gemmlab.core.precision import AS_FLOAT32, FLOAT32, TF32
 from gemmlab.devices.device_name import CPU, DeviceName
 from gemmlab.dispatch.precision_rule import REQUESTS
 from gemmlab.kernels.by_name import NamedKernel, named_kernel, require_device
 from gemmlab.timing.families import family_of
+from gemmlab.timing.peer_libraries import find_library, peer_path
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]{0,31}\Z")
 _CORE_TYPE = re.compile(r"[A-Za-z][A-Za-z0-9]{0,31}\Z")
-_WHEELS = {
-    "mkl": (("mkl",), "libmkl_rt"),
-    "onednn": (("onednn-cpu-gomp",), "libdnnl"),
-    "cublas": (("nvidia-cublas", "nvidia-cublas-cu12"), "libcublas"),
-    "cublaslt": (("nvidia-cublas", "nvidia-cublas-cu12"), "libcublasLt"),
-}
-_PACKAGES = {"torch": "torch", "cupy": "cupy", "cub": "cuda.compute", "numpy": "numpy"}
-"""Peers that are Python packages -> the module to import."""
 REPRODUCIBLE = ":reproducible"
 """The end of the name of gemmlab's own call with `reproducible=True`."""
 PACKED = "gemmlab:packed"
@@ -124,9 +111,9 @@ def parse_contestant(text: str, device: DeviceName = CPU, mode: str = "warm", op
         path = find_library("openblas") if head == "openblas" else None
         return Spec(text, head, core_type=tail or None, path=path, mode=mode)
     if head in family.tf32_peers and tail == TF32:
-        return Spec(text, head, path=_peer_path(head), device=device, mode=mode, precision=TF32)
+        return Spec(text, head, path=peer_path(head), device=device, mode=mode, precision=TF32)
     if text in (*family.peers, *family.quoted):
-        return Spec(text, text, path=_peer_path(text), device=device, mode=mode)
+        return Spec(text, text, path=peer_path(text), device=device, mode=mode)
     raise UsageError(f"no contestant {text!r} for {op} on {device}; peers are {family.peer_grammar}")
 
 
@@ -183,70 +170,6 @@ def core_types() -> list[str]:
     return [name for name, needed in _CORE_TYPES if features.issuperset(needed)]
 
 
-def worker_environment(spec: Spec, threads: int, base: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment `base` without variables that change a BLAS, with the thread count and `spec`'s core type.
-
-    If `spec.precision` is one of `AS_FLOAT32`, the environment forbids CUDA libraries to round inputs to TF32.
-    """
-    environment = {name: value for name, value in base.items() if not name.startswith(THREAD_VARIABLES)}
-    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
-                 "BLIS_NUM_THREADS"):  # fmt: skip
-        environment[name] = str(threads)
-    environment |= {"OMP_DYNAMIC": "FALSE", "MKL_DYNAMIC": "FALSE"}
-    if spec.kind == "mkl":
-        environment |= {"MKL_INTERFACE_LAYER": "LP64", "MKL_THREADING_LAYER": "INTEL"}
-    if spec.core_type:
-        environment["OPENBLAS_CORETYPE"] = spec.core_type
-    # In float32 no library may round its inputs to TF32 for speed; only a `:tf32` contestant may.
-    environment.pop("NVIDIA_TF32_OVERRIDE", None)
-    if spec.precision in AS_FLOAT32:
-        environment["NVIDIA_TF32_OVERRIDE"] = "0"
-    return environment
-
-
-def worker_cpus(threads: int) -> list[int]:
-    """Return the `threads` CPUs to which every contestant is pinned: one per core first, then second hardware threads.
-
-    Empty if the system cannot pin processes. Raises `UsageError` for more threads than CPUs.
-    """
-    require_cpus(threads)
-    affinity = getattr(os, "sched_getaffinity", None)
-    if affinity is None:
-        return []
-    first: list[int] = []
-    second: list[int] = []
-    cores: set[int] = set()
-    for cpu in sorted(affinity(0)):
-        (second if cpu in cores else first).append(cpu)
-        cores |= _siblings(cpu)
-    return (first + second)[:threads]
-
-
-def find_library(name: str) -> str:
-    """Return the path of `openblas`, `mkl`, `onednn`, `cublas` or `cublaslt` in an installed wheel.
-
-    Raises `PeerError`, which names the package to install.
-    """
-    path = _openblas_path() if name == "openblas" else _wheels_path(*_WHEELS[name])
-    if path is None:
-        wheel = "scipy-openblas32" if name == "openblas" else _WHEELS[name][0][0]
-        raise PeerError(f"{name} is not installed here: pip install {wheel} (or the extra gemmlab[peers])")
-    return path
-
-
-def _peer_path(name: str) -> str | None:
-    """Return the library's file, `None` for a Python package. Raises `PeerError` if it is not installed."""
-    if name not in _PACKAGES:
-        return find_library(name)
-    try:
-        found = find_spec(_PACKAGES[name])
-    except ModuleNotFoundError:
-        found = None
-    if found is None:
-        raise PeerError(f"{name} is not installed here")
-    return None
-
-
 def _custom(text: str, mode: str) -> Spec:
     name, _, place = text.partition("=")
     if not _NAME.match(name) or name.lower() in ("installed", "none", *_OUR_ROLES):
@@ -265,42 +188,7 @@ def _is_installed(name: str) -> bool:
     if name == "numpy":
         return True
     try:
-        _peer_path(name)
+        peer_path(name)
     except PeerError:
         return False
     return True
-
-
-@cache
-def _openblas_path() -> str | None:
-    try:
-        folder = Path(str(import_module("scipy_openblas32").get_lib_dir()))
-    except ImportError:
-        return None
-    found = sorted(path for path in folder.glob("libscipy_openblas*") if path.suffix in (".so", ".dylib"))
-    return str(found[0]) if found else None
-
-
-def _wheels_path(wheels: tuple[str, ...], stem: str) -> str | None:
-    return next((path for wheel in wheels if (path := _wheel_path(wheel, stem))), None)
-
-
-@cache
-def _wheel_path(wheel: str, stem: str) -> str | None:
-    from importlib.metadata import PackageNotFoundError, distribution
-
-    try:
-        files = distribution(wheel).files or []
-    except PackageNotFoundError:
-        return None
-    names = re.compile(re.escape(stem) + r"(\.so(\.\d+)*|(\.\d+)*\.dylib)\Z")
-    found = sorted(str(Path(str(file.locate())).resolve()) for file in files if names.match(file.name))
-    return next((path for path in found if Path(path).is_file()), None)
-
-
-def _siblings(cpu: int) -> frozenset[int]:
-    try:
-        text = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list").read_text(encoding="ascii")
-    except OSError:
-        return frozenset((cpu,))
-    return parse_cpu_list(text) | {cpu}

@@ -17,8 +17,9 @@ from gemmlab.core.errors import PeerError
 from gemmlab.ops.op import Op
 from gemmlab.timing.arena import Arena
 from gemmlab.timing.families import Timing, family_of
-from gemmlab.timing.peers import Spec, worker_cpus, worker_environment
+from gemmlab.timing.peers import Spec
 from gemmlab.timing.process import WorkerProcess, importable_here, worker_command
+from gemmlab.timing.worker_setup import worker_cpus, worker_environment
 
 Launcher = Callable[[Spec, int, Arena], WorkerProcess]
 """(contestant, threads, arena) -> a running worker."""

@@ -22,7 +22,7 @@ from gemmlab import blas
 from gemmlab.blas.native import SET_THREADS, addresses
 from gemmlab.core.errors import PeerError
 from gemmlab.core.hardware import physical_cores
-from gemmlab.timing.peers import find_library
+from gemmlab.timing.peer_libraries import find_library
 from support.beside_float64 import ALPHAS, BETAS, Array, assert_right, contents
 from support.exact import pair
 

@@ -12,24 +12,23 @@ import pytest
 from gemmlab.core import cpu_facts
 from gemmlab.core.errors import PeerError, UsageError
 from gemmlab.ops.gemm import GemmOp, GemmProblem
-from gemmlab.timing import peers
+from gemmlab.timing import peer_libraries, worker_setup
 from gemmlab.timing.arena import Arena
 from gemmlab.timing.bench import run_bench
 from gemmlab.timing.bench_plan import Plan
 from gemmlab.timing.contestants.cblas import BlasLibrary
 from gemmlab.timing.coretype import best_core_type, require_core_types, with_best_core_type
 from gemmlab.timing.families import Timing
+from gemmlab.timing.peer_libraries import find_library
 from gemmlab.timing.peers import (
     Spec,
     core_types,
-    find_library,
     installed_peers,
     parse_contestant,
     parse_peers,
-    worker_cpus,
-    worker_environment,
 )
 from gemmlab.timing.turns import Crew
+from gemmlab.timing.worker_setup import worker_cpus, worker_environment
 
 LIBRARIES = ("openblas", "mkl", "onednn")
 QUICK = Timing(min_us=50, warm_us=10, timeout_s=60)
@@ -75,8 +74,8 @@ def test_peers_are_a_list_and_ours_are_no_peers() -> None:
 
 
 def test_a_peer_that_is_not_installed_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peers, "_wheel_path", lambda *_: None)
-    monkeypatch.setattr(peers, "_openblas_path", lambda: None)
+    monkeypatch.setattr(peer_libraries, "_wheel_path", lambda *_: None)
+    monkeypatch.setattr(peer_libraries, "_openblas_path", lambda: None)
     for name, wheel in (("mkl", "mkl"), ("onednn", "onednn-cpu-gomp"), ("openblas", "scipy-openblas32")):
         with pytest.raises(PeerError, match=f"{name} is not installed here: pip install {wheel}"):
             parse_contestant(name)
@@ -109,7 +108,7 @@ def test_the_environment_is_ours() -> None:
 
 def test_cores_come_before_their_second_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3}, raising=False)
-    monkeypatch.setattr(peers, "_siblings", lambda cpu: cpu_facts.parse_cpu_list("0-1" if cpu < 2 else "2-3"))
+    monkeypatch.setattr(worker_setup, "_siblings", lambda cpu: cpu_facts.parse_cpu_list("0-1" if cpu < 2 else "2-3"))
     assert [worker_cpus(threads) for threads in (1, 2, 3, 4)] == [[0], [0, 2], [0, 2, 1], [0, 2, 1, 3]]
     with pytest.raises(UsageError, match="may use 4 CPUs"):
         worker_cpus(5)

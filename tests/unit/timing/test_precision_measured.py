@@ -24,15 +24,15 @@ from gemmlab.timing.peers import (
     kernel_spec,
     parse_contestant,
     parse_peers,
-    worker_environment,
 )
+from gemmlab.timing.worker_setup import worker_environment
 
 CUDA = DeviceName("cuda")
 
 
 @pytest.fixture
 def everything_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peers, "_peer_path", lambda name: None if name in ("torch", "cupy") else f"/lib/{name}.so")
+    monkeypatch.setattr(peers, "peer_path", lambda name: None if name in ("torch", "cupy") else f"/lib/{name}.so")
 
 
 def result(contestant: str, role: str, time_us: float, precision: str | None, **facts: Any) -> Result:
